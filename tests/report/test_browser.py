@@ -103,7 +103,7 @@ def test_findings_come_first_and_the_page_is_short(visit):
         page = visit(size)
         first = page.locator(".worst li .cols").first.bounding_box()
         assert first["y"] + first["height"] < height
-        assert page.evaluate("document.documentElement.scrollHeight") <= 15 * height
+        assert page.evaluate("document.documentElement.scrollHeight") <= 12 * height
 
 
 def test_sorting_and_pages(visit):

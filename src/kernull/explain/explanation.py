@@ -373,14 +373,17 @@ class Explanation:
     def _repr_html_(self) -> str:
         """The rows with the lowest scores, for notebooks."""
         order = np.argsort(np.nan_to_num(self.scores, nan=-np.inf), kind="stable")[:SHOWN].tolist()
+        left = (
+            ' style="text-align: left; vertical-align: top"'  # notebooks align cells to the right
+        )
         cells = "".join(
-            f"<tr><th>{escape(str(self.name(i)))}</th><td>"
+            f"<tr><th{left}>{escape(str(self.name(i)))}</th><td{left}>"
             + "<br>".join(escape(line) for line in self.words(i).split("\n"))
             + "</td></tr>"
             for i in order
         )
-        more = f"<caption>{escape(repr(self))}</caption>"
-        return f'<table style="text-align: left">{more}{cells}</table>'
+        more = f"<caption{left}>{escape(repr(self))}</caption>"
+        return f"<table>{more}{cells}</table>"
 
     def plot(self, row: int = 0, ax: Any = None) -> Any:
         """Bars of one row by view, with normal rows as marks; returns the axes.
@@ -431,14 +434,14 @@ class Explanation:
             assert r.number is not None
             low, high = r.low or 0.0, r.high or 0.0
             at = (r.number - low) / ((high - low) or 1.0)
-            at = 0.5 + 3.0 * np.tanh((at - 0.5) / 3.0)  # what is far off stays in the picture
+            at = 0.5 + 2.0 * np.tanh((at - 0.5) / 2.0)  # what is far off stays in the picture
             ax.barh(place, 1.0, height=0.5, color="#9dc3e6")
             ax.plot(at, place, "o", color="#c0392b", markersize=8)
             ax.annotate(f"usual {r.usual}", (0.5, place), ha="center", va="center", size="small")
         names = [f"{visible(r.column)} {r.value}" for r in reversed(reasons)]
         ax.set_yticks(range(len(reasons)), names)
         ax.set_xticks([])
-        ax.set_xlim(-2.7, 3.7)
+        ax.set_xlim(-1.7, 2.7)
         ax.set_ylim(-0.6, len(reasons) - 0.4)
         ax.spines[["top", "right", "bottom"]].set_visible(False)
 

@@ -66,7 +66,8 @@
   var body = table.tBodies[0];
   var heads = Array.prototype.slice.call(table.tHead.rows[0].cells);
   var labelled = heads.some(function (head) { return head.getAttribute("data-key") === "label"; });
-  var PAGE = 25, page = 0, rows = all.slice();
+  // As many rows as two or three screens hold.
+  var PAGE = matchMedia("(max-width: 640px)").matches ? 10 : 25, page = 0, rows = all.slice();
   var text = document.getElementById("filter-text");
   var view = document.getElementById("filter-view");
   function make(tag, css, content) {
