@@ -404,29 +404,24 @@ class Explanation:
         matplotlib axes
         """
         plt = need("matplotlib.pyplot", "plots need matplotlib: pip install kernull[plot].")
-        numbers = [r for r in self.columns_of_rows([row])[0] if r.number is not None]
-        if ax is None and numbers:
-            heights = (0.5 + 0.36 * len(self.view_names), 0.4 + 0.42 * len(numbers))
-            figure, (ax, below) = plt.subplots(
-                2, figsize=(7.2, 1.6 + sum(heights)), height_ratios=heights, layout="constrained"
-            )
-            self._plot_columns(numbers, below)
+        if ax is not None:
             self._plot_views(row, ax)
-            handles, labels = ax.get_legend_handles_labels()
-            figure.legend(
-                handles, labels, loc="outside lower left", ncols=3, fontsize="small", frameon=False
-            )
-            return ax
-        whole = ax is None
-        if whole:
-            size = (7.2, 1.6 + 0.36 * len(self.view_names))
-            _, ax = plt.subplots(figsize=size, layout="constrained")
-        self._plot_views(row, ax)
-        if whole:  # outside of the axes, which bars fill
-            ax.figure.legend(loc="outside lower left", ncols=3, fontsize="small", frameon=False)
-        else:
             ax.legend(loc="best", fontsize="small", framealpha=0.9, edgecolor="none")
-        return ax
+            return ax
+        numbers = [r for r in self.columns_of_rows([row])[0] if r.number is not None]
+        heights = [0.5 + 0.36 * len(self.view_names), 0.4 + 0.42 * len(numbers)][
+            : 1 + bool(numbers)
+        ]
+        figure, axes = plt.subplots(
+            len(heights), figsize=(7.2, 1.6 + sum(heights)), height_ratios=heights,
+            layout="constrained", squeeze=False,
+        )  # fmt: skip
+        self._plot_views(row, axes[0, 0])
+        if numbers:
+            self._plot_columns(numbers, axes[1, 0])
+        marks = axes[0, 0].get_legend_handles_labels()  # below the axes, which bars fill
+        figure.legend(*marks, loc="outside lower left", ncols=3, fontsize="small", frameon=False)
+        return axes[0, 0]
 
     def _plot_columns(self, reasons: Sequence[ColumnReason], ax: Any) -> None:
         """Each value on its usual range, which goes from 0 to 1; the first reason on top."""
