@@ -32,7 +32,7 @@ echo "== $(1): $$(( $$(date +%s) - start )) s"; exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-marked test-fast lint format bench bench-joint bench-scale bench-gpu bench-decisions arena trust alarms fuzz soak grid reproduce reproduce-quick docs browser-tools package clean
+.PHONY: help setup demo test test-all test-marked test-fast lint format bench bench-joint bench-scale bench-gpu bench-decisions arena alarms fuzz soak grid reproduce reproduce-quick docs browser-tools package clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -97,10 +97,7 @@ bench-gpu: setup  ## one GPU (needs CUDA and torch)
 arena: setup  ## every method and its peers on every problem, resumable (needs KERNULL_DATA)
 	$(BIN)/python -m benchmarks.arena --jobs 2
 
-trust: setup  ## realised false-alarm and false-discovery rates (needs KERNULL_DATA)
-	$(BIN)/python -m benchmarks.trust
-
-alarms: setup  ## realised false alarms on forty kinds of tables, under 20 minutes on two cores
+alarms: setup  ## realised false alarms on ninety kinds of tables, under 20 minutes on two cores
 	$(BIN)/python -m benchmarks.alarms --jobs $(WORKERS)
 
 bench-decisions: setup  ## noise views, broken views, far rows, units, unclean rows: the default judged

@@ -196,7 +196,7 @@ def test_hardly_any_rows_are_judged_by_their_contributions():
 @pytest.mark.parametrize("kind", ["training", "fresh"])
 @pytest.mark.parametrize("options", [{}, {"scaling": "standard", "widths": 0.25}])
 def test_the_view_of_another_digit_ranks_first(kind, options):
-    """In at least 95% of 200 rows (python -m benchmarks.trust explain: more seeds)."""
+    """In at least 95% of 200 rows (python -m benchmarks.view_reasons: more seeds)."""
     digits = load_multiple_features()
     X, views = join_views(digits.views)
     rng = np.random.default_rng(11)
