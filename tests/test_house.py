@@ -100,9 +100,9 @@ def entered(call):
 #: Functions and files that a fit enters at most, functions of functions and of threads counted: the
 #: sum of a plain kernel, and README's model.
 LIMITS = [
-    ({"decision": "sum", "normalize": "none", "scaling": ("standard", "whiten")}, 150, 28),
+    ({"decision": "sum", "normalize": "none", "scaling": ("standard", "whiten")}, 176, 28),
     ({"views": {"left": [0, 1, 2, 3], "right": [4, 5, 6, 7]}}, 211, 34),
-    (kernull.PAPER | {"views": "features"}, 150, 29),
+    (kernull.PAPER | {"views": "features"}, 176, 29),
 ]
 
 
@@ -169,7 +169,7 @@ def code_lines(path):
 def test_the_detector_is_small():
     """Without docstrings: what parameters are is no reason to write less of it."""
     lines = sum(map(code_lines, (HOUSE / "detector").glob("*.py")))
-    assert lines <= 3056
+    assert lines <= 3022
 
 
 def test_private_modules_stay_in_their_package():

@@ -393,7 +393,7 @@ def test_sum_of_precomputed(weight):
         K, sample_weight=weight
     )
     left_out, scores = oracle.sum_of_kernels(
-        K, new, model.weights_ * model.scale_, ridge=model.delta, weight=weight
+        K, new, model.weights_, ridge=model.delta, weight=weight
     )
     assert_sum_agrees(model, new, left_out, scores, weight)
 

@@ -690,21 +690,22 @@ def held_out(X, share, seed=0):
 
 
 def sum_of_kernels(K, new, b, *, ridge, folds=None, seed=0, weight=None):
-    """The same as `sum_of_table` for given kernels, as they are."""
+    """The same as `sum_of_table` for given kernels."""
     w = np.ones(K.shape[1]) if weight is None else np.asarray(weight, dtype=float)
-    summed, new = np.tensordot(b, K, 1), np.tensordot(b, new, 1)
-
-    def coef(rows):
-        spread = np.diag(w[rows].mean() / w[rows])
-        return np.linalg.solve(
-            summed[np.ix_(rows, rows)] + ridge * len(rows) * spread, np.ones(len(rows))
-        )
 
     def fit(rows):
-        return lambda left: summed[np.ix_(left, rows)] @ coef(rows)
+        part, w_rows = K[:, rows][:, :, rows], w[rows] / w[rows].mean()
+        each = [bj / off_diagonal_mean(Kj, w_rows) for bj, Kj in zip(b, part, strict=True)]
+        A = np.tensordot(each, part, 1) + np.diag(ridge * len(rows) / w_rows)
+        a = np.linalg.solve(A, np.ones(len(rows)))
+        return lambda new: np.tensordot(each, new[:, :, rows], 1) @ a
+
+    def fit_fold(rows):
+        score = fit(rows)
+        return lambda left: score(K[:, left])
 
     fold = draw_folds(keys_of_kernels(K, seed), folds)
-    return cross_fit(fit, fold), new @ coef(np.arange(len(w)))
+    return cross_fit(fit_fold, fold), fit(np.arange(len(w)))(new)
 
 
 def sum_of_table(X, new, b, *, views, scalings, steps, ridge, folds=None, seed=0, weight=None):

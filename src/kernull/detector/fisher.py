@@ -11,7 +11,7 @@ import numpy as np
 from kernull._typing import Array
 from kernull.detector.model import Certificate, RidgeSystem, RuleFit
 from kernull.detector.rows import ModelKernels, TableKernels, Training
-from kernull.detector.sum import FisherRule
+from kernull.detector.sum import FisherRule, coefficients
 from kernull.errors import OneKernelWarning, ZeroProjectionWarning
 from kernull.mkl.balls import Ball, LpBall, MixedBall
 from kernull.mkl.problems import FisherProblem
@@ -95,6 +95,23 @@ class FisherMethod:
             float(getattr(ball, "p", np.nan)), self.delta, problem.ridge, row_weight
         )
         return RuleFit(rule, Certificate.of(result), system)
+
+
+@dataclass(frozen=True, eq=False)
+class KeptWeights:
+    """lp MK-FN of rows that lack a fold: coefficients are learned anew, at the weights of a fit.
+
+    The ridge is in proportion to the number of rows.
+    """
+
+    weights: Array
+    delta: float
+    score_type: str = "projection"
+
+    def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
+        """Learn coefficients from kernels."""
+        coef = coefficients(training.combine(self.weights), self.delta, row_weight)
+        return RuleFit(FisherRule(self.weights, coef, self.score_type))
 
 
 def warn_of_one_kernel(solver: Any) -> None:

@@ -30,11 +30,11 @@ from kernull.detector.cautions import (
 )
 from kernull.detector.cross_fit import cross_fit, folds_of, mean_of_copies, sampling_order
 from kernull.detector.evidence import EvidenceRule, fit_evidence, left_out_scores
+from kernull.detector.fisher import KeptWeights
 from kernull.detector.model import KernelModel, RuleFit, calibrate
 from kernull.detector.rows import Rows, Settings, TableKernels, TableRows, Training
-from kernull.detector.sum import FisherRule, left_out_contributions
+from kernull.detector.sum import FisherRule
 from kernull.detector.tails import lowered
-from kernull.operators.normalise import read_normalisation
 from kernull.views.kernel_set import columns_read
 
 
@@ -218,25 +218,24 @@ class Learned:
         """Scores of the rows learned from, each by a model without its fold."""
         if isinstance(self.rule, EvidenceRule):
             return LeftOut(self.rule.calibration_scores, self.rule.rank_weight)
-        rows, rule, parts = self.rows, self.rule, None
+        rows, rule = self.rows, self.rule
         keys = rows.keys(self.settings.seed)
-        fold = folds_of(keys, self.folds, self.groups)
-        if isinstance(rule, FisherRule) and _folds_pay(self.settings, rows.n):
-            assert self.fit.system is not None
-            exponent, ridge = read_normalisation(self.settings.normalize), self.fit.system.ridge
-            parts = left_out_contributions(
-                rows, rule.weights, ridge / rows.n, exponent, self.weight, fold
-            )
-            parts = mean_of_copies(parts, keys)
-            scores = rule.of_contributions(parts)
-        else:
-            scores = mean_of_copies(self._refitted(fold), keys)
+        left_out = self._refitted(folds_of(keys, self.folds, self.groups))
+        left_out = mean_of_copies(left_out, keys)
+        scores, parts = left_out, None
+        if isinstance(rule, FisherRule):
+            scores, parts = rule.of_contributions(left_out), left_out
         return LeftOut(lowered(scores), rank_weights(self.weight, self.groups, rows.n), parts)
 
     def _refitted(self, fold: Indices) -> Array:
-        """Scores by what the method learns again from the other folds."""
+        """Scores, or contributions, by what the method learns again from the other folds."""
+        rows, settings, rule = self.rows, replace(self.settings, drop_constant=False), self.rule
         again: Method = self.fit.again or self.method
-        rows, settings = self.rows, replace(self.settings, drop_constant=False)
+        if isinstance(rule, FisherRule) and _folds_pay(settings, rows.n):
+            assert self.fit.system is not None
+            again = KeptWeights(rule.weights, self.fit.system.delta, rule.score_type)
+            settings = replace(settings, storage="tiled", dtype=np.float64, client=None)
+            rows = replace(rows, on_device=None) if isinstance(rows, TableRows) else rows
 
         def fit(index: Indices) -> tuple[Any, Any]:
             weight = None if self.weight is None else trust(self.weight[index], len(index))
@@ -245,7 +244,9 @@ class Learned:
 
         def score(model: tuple[Any, Any], index: Indices) -> Array:
             kernels, rule = model
-            return np.asarray(rule.score(rows.take(index).cross(kernels, settings)))
+            cross = rows.take(index).cross(kernels, settings)
+            is_sum = isinstance(rule, FisherRule)
+            return np.asarray(rule.contributions(cross) if is_sum else rule.score(cross))
 
         return cross_fit(fit, score, fold)
 

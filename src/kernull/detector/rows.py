@@ -22,7 +22,7 @@ from kernull.detector.given import GivenScores
 from kernull.detector.scores import Evidence, Nearest, Projection, TableScores, read_scores
 from kernull.errors import MissingCapabilityError
 from kernull.kernels import Rbf, parse_kernels
-from kernull.operators import Budget, CrossKernels, DenseStack, TiledStack, plan
+from kernull.operators import Budget, CrossKernels, DenseStack, plan
 from kernull.operators.dense import (
     check_names,
     names_of_kernels,
@@ -207,6 +207,18 @@ class Training(NamedTuple):
     note: str = ""
     """How the stack is kept, in one line."""
 
+    def combine(self, weights: Array) -> Array:
+        """Weighted sum of the kernels, of shape (n, n).
+
+        Parameters
+        ----------
+        weights : array of shape (J,)
+        """
+        kernels = self.kernels
+        if isinstance(kernels, TableKernels):
+            return kernels.set.combine(weights * kernels.scale)
+        return np.asarray(self.stack.combine(weights))
+
 
 @dataclass(frozen=True, eq=False)
 class TableRows:
@@ -332,8 +344,6 @@ class TableRows:
         there = None if self.on_device is None else self.on_device.device
         return kernels.cross(self.values, settings.dtype, there)
 
-    # -- evidence, and the sum, of some rows ---------------------------------------------------
-
     def fit_scores(
         self, decision: Evidence, weight: Array | None, full: TableScores | None = None
     ) -> TableScores:
@@ -389,49 +399,6 @@ class TableRows:
         mixed = np.hstack([*parts, np.zeros((len(cells), k))])
         return mixed, np.append(view, [""] * k), np.append(factors, np.ones(k))
 
-    def weighted_sum(self, b: Array, exponent: float, weight: Array | None) -> tuple[Any, Array]:
-        """Kernels fitted to the rows with their factors, and their weighted sum (n, n).
-
-        Parameters
-        ----------
-        b : array of shape (J,)
-            Kernel weights.
-        exponent : float
-            Power of the mean entry that kernels are divided by.
-        weight : array of shape (n,) or None
-
-        Returns
-        -------
-        fitted : tuple
-            The kernels, and their factors.
-        K : array of shape (n, n)
-            Their weighted sum.
-        """
-        weight = None if weight is None else weight / weight.mean()
-        kernels = self.recipe.fit(self.values, weight)
-        b = b * normalising_factors(TiledStack(kernels), exponent, weight)
-        return (kernels, b), kernels.combine(b)
-
-    def contributions(self, fitted: Any, coef: Array) -> Array:
-        """What each of the fitted kernels gives the rows, of shape (n, J).
-
-        Parameters
-        ----------
-        fitted : tuple
-            The kernels, and their factors.
-        coef : array of shape (k,)
-            Coefficients of the k training rows.
-
-        Returns
-        -------
-        array of shape (n, J)
-        """
-        kernels, b = fitted
-        out, used = np.zeros((self.n, len(b))), np.flatnonzero(b > 0)
-        for j, K in kernels.select(b > 0).matrices(self.values):
-            out[:, used[j]] = b[used[j]] * (K @ coef)
-        return out
-
 
 @dataclass(frozen=True, eq=False)
 class GivenRows:
@@ -441,8 +408,6 @@ class GivenRows:
     """The kernels of all rows."""
     index: Indices | None = None
     """The rows; None: all."""
-    factors: Array | None = None
-    """Those of the normalisation, once it is known."""
 
     @property
     def n(self) -> int:
@@ -486,13 +451,11 @@ class GivenRows:
             learned=None if every else self._index,
             factors=factors,
         )
-        return Training(kernels, stack, GivenRows(given, factors=factors))
+        return Training(kernels, stack, GivenRows(given))
 
     def cross(self, kernels: GivenKernels, settings: Settings) -> Any:
         """Kernels between the rows and those of a model."""
         return kernels.cross(with_diagonal(self.stack)[self._index], settings.dtype)
-
-    # -- evidence, and the sum, of some rows ---------------------------------------------------
 
     @property
     def values(self) -> Array:
@@ -524,21 +487,6 @@ class GivenRows:
             drawn = self._index[draw_parts(self.n, J)]
             mixed = full.of(np.stack([K[i] for K, i in zip(kernels, drawn.T, strict=True)]))
         return mixed, whole, np.where(whole, np.nan, 1.0)
-
-    def weighted_sum(self, b: Array, exponent: float, weight: Array | None) -> tuple[Any, Array]:
-        """The rows with the factors of their kernels, and the weighted sum of these (n, n)."""
-        b = b * self.stack.scale * (1.0 if self.factors is None else self.factors)
-        some = np.ix_(self._index, self._index)
-        total = sum(
-            bj * np.asarray(K[some], float) for bj, K in zip(b, self.stack.kernels, strict=True)
-        )
-        return (self._index, b), np.asarray(total)
-
-    def contributions(self, fitted: Any, coef: Array) -> Array:
-        """What each kernel gives the rows, of shape (n, J)."""
-        seen, b = fitted
-        some, pairs = np.ix_(self._index, seen), zip(b, self.stack.kernels, strict=True)
-        return np.stack([bj * (K[some] @ coef) for bj, K in pairs], axis=1)
 
 
 Rows = TableRows | GivenRows

@@ -1,25 +1,15 @@
-r"""The paper's rule, a sum over kernels, and its left-out scores.
-
-.. math:: y(x) = \sum_j b_j k_j(x)'a
-
-A fold refits scaling, widths and coefficients to the other rows, with a ridge in proportion to
-their number. The weights b stay those of the fit to all rows.
-"""
+r"""The paper's rule, a sum over kernels: :math:`y(x) = \sum_j b_j k_j(x)'a`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kernull._fields import OneOf, Range, Shape, stored
-from kernull._typing import Array, Indices, Mask
-from kernull.detector.cross_fit import cross_fit
-
-if TYPE_CHECKING:
-    from kernull.detector.rows import Rows
+from kernull._typing import Array, Mask
 
 
 @stored
@@ -112,39 +102,6 @@ class FisherRule:
             Mean contribution of each kernel to left-out rows.
         """
         return replace(self, kept=kept, centre=1.0 - float(typical[~kept].sum()))
-
-
-def left_out_contributions(
-    rows: Rows,
-    b: Array,
-    ridge: float,
-    exponent: float,
-    weight: Array | None,
-    fold: Indices,
-) -> Array:
-    """Contributions (n, J) of the kernels to projections of rows by fits without their fold.
-
-    The kernel weights b alone have seen them.
-
-    Parameters
-    ----------
-    rows : TableRows or GivenRows
-    b : array of shape (J,)
-        Kernel weights.
-    ridge : float
-        Ridge for each row that is learned from.
-    exponent : float
-        That of the normalisation, of kernels that are fitted again.
-    weight : array of shape (n,), optional
-    fold : integer array of shape (n,)
-    """
-
-    def fit(index: Indices) -> tuple[Any, Array]:
-        counts = None if weight is None else weight[index]
-        fitted, K = rows.take(index).weighted_sum(b, exponent, counts)
-        return fitted, coefficients(K, ridge, counts)
-
-    return cross_fit(fit, lambda model, index: rows.take(index).contributions(*model), fold)
 
 
 def coefficients(K: Array, ridge: float, row_weight: Array | None) -> Array:
