@@ -120,6 +120,17 @@ def test_reasons_in_a_spreadsheet(tables):
     assert facts["flagged"] == sum(row[place["flag"]].value for row in rows)
 
 
+def test_kept_times_have_their_zone(tables):
+    X = pandas.read_csv(tables / "new.csv")
+    X["when"] = pandas.date_range("2024-03-31 00:30", periods=40, freq="h", tz="Europe/Berlin")
+    X.to_parquet(tables / "zone.parquet")
+    done = kernull("score", "model.kernull", "zone.parquet", "--keep", "when", cwd=tables)
+    kept = [row["when"] for row in rows_of(done.stdout)]
+    assert kept[:3] == [
+        "2024-03-31 00:30:00+01:00", "2024-03-31 01:30:00+01:00", "2024-03-31 03:30:00+02:00",
+    ]  # fmt: skip
+
+
 def test_another_rate_everywhere(tables):
     rate = ["--false-alarm-rate", "0.3"]
     rows = rows_of(kernull("score", "model.kernull", "new.csv", *rate, cwd=tables).stdout)
@@ -273,6 +284,12 @@ def test_explain_by_name_and_flagged(tables):
     scored = rows_of(kernull("score", "model.kernull", "named.csv", cwd=tables).stdout)
     assert {r["row"] for r in flagged} == {int(r["row"]) for r in scored if r["flag"] == "1"}
     assert all(r["columns"] and r["flag"] for r in flagged)
+    twice = [rows[0] + ",part", rows[1] + ",P1", rows[33] + ",P2", rows[34] + ",P2"]
+    (tables / "twice.csv").write_text("\n".join(twice) + "\n")
+    command = ["explain", "model.kernull", "twice.csv", "--id", "part", "--row", "P2"]
+    shown = kernull(*command, cwd=tables).stdout
+    assert "row P2 (number 2): " in shown
+    assert "row P2 (number 3): " in shown
     lost = kernull(*explain, "--row", "Q1", cwd=tables)
     assert (lost.returncode, "has no such part" in lost.stderr) == (2, True)
 

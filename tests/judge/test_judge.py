@@ -15,7 +15,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from kernull import JointMultiKernelFisherNull, Judge, MultiKernelFisherNull, TableViews
-from kernull.errors import MissingCapabilityError, ModelFileError, TableError, TooFewRowsWarning
+from kernull.errors import (
+    MissingCapabilityError,
+    ModelFileError,
+    OutlierLabelsWarning,
+    TableError,
+    TooFewRowsWarning,
+)
 from kernull.estimators import Calibrated
 
 VIEWS = {"press": ["force", "power"], "heat": ["heat_in", "heat_out"]}
@@ -334,3 +340,29 @@ def test_a_category_in_another_case_is_called_so():
     why = Judge(id="part").fit(parts(100)).verdicts(row).why
     words = why.columns_of([0])[0][-1].words
     assert words.startswith("machine is 'm1'; this was never seen; 'M1' differs in case")
+
+
+def test_labels_of_outliers_are_warned_of_and_mistakes_come_before_the_table():
+    rows = parts(60)
+    y = np.r_[np.ones(50, dtype=int), -np.ones(10, dtype=int)]
+    with pytest.warns(OutlierLabelsWarning, match="10 of 60 rows are marked -1"):
+        Judge(id="part").fit(rows, y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        Judge(id="part").fit(rows, y[:9])
+    for judge in (Judge(JointMultiKernelFisherNull()), Judge(false_alarm_rate=2)):
+        with pytest.raises(ValueError, match=r"^(task|false_alarm_rate): got"):
+            judge.fit_table("no table")
+
+
+def test_times_with_a_zone_are_local_from_every_library(tmp_path):
+    """02:30 in Berlin is 02:30, not 01:30 of Greenwich."""
+    pl = pytest.importorskip("polars")
+    rng = np.random.default_rng(0)
+    when = pd.date_range("2024-01-01", periods=200, freq="37min", tz="Europe/Berlin")
+    when = when[rng.permutation(200)]
+    rows = pd.DataFrame({"when": when, "x": rng.normal(size=200), "y": rng.normal(size=200)})
+    judge = Judge(views=TableViews(dates="parts")).fit(rows)
+    text = rows.assign(when=[str(time) for time in when])
+    p = judge.p_values(rows)
+    for same in (text, pl.from_pandas(rows)):
+        np.testing.assert_allclose(judge.p_values(same), p, rtol=1e-9)

@@ -211,7 +211,8 @@ def explain(
         for i, record in zip(picked, records, strict=True):
             lines = [*(reason["words"] for reason in record["columns"]), record["note"]]
             more = "".join(f"\n  {line}" for line in lines if line)
-            show(f"row {called[i]}: {record['words']}{more}")
+            number = f" (number {i + 1})" if called.count(called[i]) > 1 else ""
+            show(f"row {called[i]}{number}: {record['words']}{more}")
     note(f"Saved {out}." if out is not None else "No row is flagged." * (not picked), quiet)
 
 

@@ -22,6 +22,7 @@ from kernull.detector.usual import UsualValues
 from kernull.errors import MissingCapabilityError, ModelFileError
 from kernull.estimators import Calibrated, JointMultiKernelFisherNull, MultiKernelFisherNull
 from kernull.estimators.base import KernelEstimator
+from kernull.estimators.inputs import check_labels
 from kernull.explain import Explanation
 from kernull.explain.drift import DriftCheck
 from kernull.explain.evaluation import checked_labels, evaluation
@@ -121,15 +122,18 @@ class Judge(OutlierMixin, BaseEstimator):
         ----------
         X : data frame, Table, mapping of columns, or array of shape (n, d)
         y : ignored
-            Rows with ``y = -1`` are learned from like all others: pass the normal rows alone.
+            Rows with ``y = -1`` are learned from like all others, with a warning: pass the normal
+            rows alone.
         groups : array of shape (n,), optional
             Group of each row, where no column has it.
         """
+        if y is not None:
+            check_labels(X, y)
         return self.fit_table(X).fit_model(X, groups)
 
     def fit_table(self, X: Any) -> Self:
         """Decide what each column is: the first step of `fit`, which sets ``table_``."""
-        _check_rate(self.false_alarm_rate)
+        self._new_model()  # what cannot be is refused before the table is read
         table = as_table(X)
         reader, learned = self._reader(table)
         self.table_ = reader.fit(learned)
@@ -142,7 +146,7 @@ class Judge(OutlierMixin, BaseEstimator):
         table = as_table(X)
         reading = self.table_.read(self._reader(table)[1])
         passed = self._groups(table, groups)
-        self.model_ = self._new_model(self.table_).fit(reading.X, **passed)
+        self.model_ = self._new_model().fit(reading.X, **passed)  # rows hand their views on
         self._usual = None
         self._learn_usual(reading, passed.get("groups"))
         return self
@@ -157,8 +161,6 @@ class Judge(OutlierMixin, BaseEstimator):
                     f"{name}: {table.source} has no column {column!r}{near}; it has "
                     f"{listed(table.names)}."
                 )
-        if self.group is not None and self.task is not None:
-            raise ValueError("group: a joint model leaves out rows of a task one by one; drop it.")
         aside = {self.id, self.group, self.task}
         kept = {name: cells for name, cells in table.columns.items() if name not in aside}
         learned = replace(table, columns=kept)
@@ -181,21 +183,21 @@ class Judge(OutlierMixin, BaseEstimator):
             return {"groups": np.array(table.text(column))}
         return {} if groups is None else {"groups": groups}
 
-    def _new_model(self, reader: TableViews) -> Any:
+    def _new_model(self) -> Any:
+        _check_rate(self.false_alarm_rate)
         default = MultiKernelFisherNull if self.task is None else JointMultiKernelFisherNull
         model = default() if self.model is None else clone(self.model)
         if not isinstance(model, KernelEstimator | Calibrated):
             model = Calibrated(model)
-        model.set_params(false_alarm_rate=self.false_alarm_rate)
-        if isinstance(model, KernelEstimator) and getattr(model, "views", None) is None:
-            model.set_params(views=reader.views_)
         joint = isinstance(model, JointMultiKernelFisherNull)
         if joint != (self.task is not None):
             raise ValueError(
                 f"task: got {self.task!r} with {type(model).__name__}; a column of tasks goes with "
                 "JointMultiKernelFisherNull."
             )
-        return model
+        if self.group is not None and joint:
+            raise ValueError("group: a joint model leaves out rows of a task one by one; drop it.")
+        return model.set_params(false_alarm_rate=self.false_alarm_rate)
 
     def _learn_usual(self, reading: Reading, tasks: Any) -> None:
         """Learn the regressions of the columns, for each task, and keep them with the model."""

@@ -157,7 +157,11 @@ def _pieces(label: str, opened: Any, chunk_rows: int) -> Iterator[dict[str, Any]
             # Offsets and dictionary indices come from the file: unchecked, cells may be whatever
             # lies elsewhere in memory.
             batch.validate(full=True)
-            arrays = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
-            yield dict(zip(batch.schema.names, arrays, strict=True))
+            yield {
+                field.name: column.to_pylist()  # NumPy's times have no zone
+                if getattr(field.type, "tz", None)
+                else column.to_numpy(zero_copy_only=False)
+                for field, column in zip(batch.schema, batch.columns, strict=True)
+            }
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise TableError(f"{label}: cannot be read ({first_line(error)}).") from None

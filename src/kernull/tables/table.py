@@ -247,7 +247,10 @@ def as_table(X: Any, label: str = "X") -> Table:
         raise TypeError(f"{label}: got a lazy table; pass X.collect().")
     if isinstance(frame, nw.DataFrame):
         _check_arrow(X, label)
-        return _checked(label, {n: frame.get_column(n).to_numpy() for n in frame.columns})
+        zoned = {n for n, kind in frame.schema.items() if getattr(kind, "time_zone", None)}
+        series = ((name, frame.get_column(name)) for name in frame.columns)
+        # NumPy's times have no zone.
+        return _checked(label, {n: s.to_list() if n in zoned else s.to_numpy() for n, s in series})
     values = np.asarray(X)
     if values.dtype.kind == "c":
         raise ValueError(f"{label}: Complex data not supported; pass its parts as columns.")
