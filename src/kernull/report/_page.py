@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from importlib.resources import files
@@ -23,8 +22,6 @@ from kernull.report._svg import Line, bar_chart, histogram, mini_chart, square_c
 MAX_BARS = 20
 #: Bars of the charts of views and columns that raise most alarms.
 MAX_ALARMS = 8
-#: Flagged rows that are shown at once.
-PAGE_ROWS = 25
 
 
 def render_report(
@@ -77,9 +74,8 @@ def render_report(
     page = environment.get_template("report.html.jinja").render(
         c=content, title=title, subtitle=subtitle, model_path=model_path,
         charts=_charts(content), sections=_sections(content), versions=dict(content.versions),
-        max_bars=MAX_BARS, page_rows=PAGE_ROWS, nearly_all=NEARLY_ALL, differing=DIFFERING,
-        gauge=gauge, data=Markup(_data(content)),
-        style=Markup(_asset("style.css")), script=Markup(_asset("script.js")),
+        max_bars=MAX_BARS, nearly_all=NEARLY_ALL, differing=DIFFERING,
+        gauge=gauge, style=Markup(_asset("style.css")), script=Markup(_asset("script.js")),
     )  # fmt: skip
     # Markup in names is escaped by Jinja; here what would turn text around, or act in a terminal.
     return visible(page, keep="\n\t")
@@ -128,28 +124,6 @@ def gauge(reason: ColumnReason) -> tuple[float, float, float] | None:
     ends = (reason.low, reason.high, reason.number)
     start, end, at = (100.0 * (value - low) / span for value in ends)
     return start, max(end - start, 1.0), at
-
-
-def _data(content: Content) -> str:
-    """The flagged rows for the page's script; no markup can be in it."""
-    rows = [
-        {
-            "name": row.name,
-            "score": None if row.score != row.score else row.score,
-            "p": None if row.p_value != row.p_value else row.p_value,
-            "label": row.label,
-            "remarks": row.remarks,
-            "view": row.views[0][0] if row.views else "",
-            "why": [
-                [c.column, c.value, c.low, c.high, c.words, *(gauge(c) or ())] for c in row.columns
-            ],
-            "views": row.views,
-            "cells": row.cells,
-        }
-        for row in content.rows
-    ]
-    text = json.dumps(rows, allow_nan=False, separators=(",", ":"))
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _charts(content: Content) -> dict[str, Any]:

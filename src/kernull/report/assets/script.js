@@ -62,85 +62,20 @@
   // The table of flagged rows: one page at a time, sorted and filtered, and as a CSV file.
   var table = document.getElementById("rows");
   if (!table) { return; }
-  var all = JSON.parse(document.getElementById("data").textContent);
   var body = table.tBodies[0];
+  var all = Array.prototype.slice.call(body.rows);
   var heads = Array.prototype.slice.call(table.tHead.rows[0].cells);
-  var labelled = heads.some(function (head) { return head.getAttribute("data-key") === "label"; });
   // As many rows as two or three screens hold.
   var PAGE = matchMedia("(max-width: 640px)").matches ? 10 : 25, page = 0, rows = all.slice();
   var text = document.getElementById("filter-text");
   var view = document.getElementById("filter-view");
-  function make(tag, css, content) {
-    var element = document.createElement(tag);
-    if (css) { element.className = css; }
-    if (content !== undefined) { element.textContent = content; }
-    return element;
-  }
-  function number(value, digits, exact) {
-    if (value === null) { return ""; }
-    if (!exact) { return value.toFixed(digits); }
-    var short = value.toPrecision(digits);  // 0.00033, and 1.2e-7
-    return Math.abs(value) >= 1e-4 ? String(parseFloat(short)) : parseFloat(short).toExponential();
-  }
-  function reasons(row) {
-    var list = make("ul", "cols");
-    row.why.slice(0, 2).forEach(function (why) {
-      var item = make("li"), words = make("span", "words");
-      words.appendChild(make("b", "", why[0]));
-      words.appendChild(document.createTextNode(why[4].slice(why[0].length)));
-      item.appendChild(words);
-      if (why.length > 5) {
-        var gauge = make("span", "gauge"), usual = make("i"), at = make("s");
-        gauge.setAttribute("aria-hidden", "true");
-        usual.style.left = why[5] + "%";
-        usual.style.width = why[6] + "%";
-        at.style.left = why[7] + "%";
-        gauge.appendChild(usual);
-        gauge.appendChild(at);
-        item.appendChild(gauge);
-      }
-      list.appendChild(item);
-    });
-    if (!row.why.length) {
-      row.views.forEach(function (v) {
-        var item = make("li"), words = make("span", "words");
-        words.appendChild(make("b", "", v[0]));
-        words.appendChild(document.createTextNode(" " + v[1]));
-        item.appendChild(words);
-        list.appendChild(item);
-      });
-    }
-    return list;
-  }
-  function whole(row) {
-    var details = make("details", "whole"), list = make("dl");
-    details.appendChild(make("summary", "", "Whole row"));
-    row.cells.forEach(function (cell) {
-      list.appendChild(make("dt", "", cell[0]));
-      list.appendChild(make("dd", "", cell[1]));
-    });
-    details.appendChild(list);
-    return details;
-  }
-  function line(row) {
-    var tr = make("tr");
-    tr.appendChild(make("td", "", row.name));
-    tr.appendChild(make("td", "number", number(row.score, 3)));
-    tr.appendChild(make("td", "number pvalue", number(row.p, 2, true)));
-    if (labelled) { tr.appendChild(make("td", "", row.label)); }
-    var why = make("td");
-    why.appendChild(reasons(row));
-    if (row.remarks) { why.appendChild(make("small", "soft", row.remarks)); }
-    why.appendChild(whole(row));
-    tr.appendChild(why);
-    return tr;
-  }
   function show_rows() {
     var pages = Math.max(1, Math.ceil(rows.length / PAGE));
     page = Math.max(0, Math.min(page, pages - 1));
-    body.textContent = "";
+    all.forEach(function (row) { row.hidden = true; });
     rows.slice(page * PAGE, (page + 1) * PAGE).forEach(function (row) {
-      body.appendChild(line(row));
+      row.hidden = false;
+      body.appendChild(row);
     });
     document.getElementById("shown").textContent =
       rows.length + " of " + all.length + " listed rows.";
@@ -155,19 +90,16 @@
     var key = head.getAttribute("data-key");
     var up = head.getAttribute("aria-sort") === "ascending" ? 1 : -1;
     rows.sort(function (a, b) {
-      var x = a[key], y = b[key];
-      if (x === null || y === null) { return (x === null) - (y === null); }
-      return up * (typeof x === "number" ? x - y
-        : x.localeCompare(y, undefined, { numeric: true }));
+      var x = a.dataset[key], y = b.dataset[key];
+      if (x === "" || y === "") { return (x === "") - (y === ""); }
+      return up * (isNaN(x) || isNaN(y) ? x.localeCompare(y, undefined, { numeric: true }) : x - y);
     });
   }
   function filter() {
     var wanted = text.value.trim().toLowerCase();
     rows = all.filter(function (row) {
-      var said = [row.name, row.remarks, row.label || "", row.view];
-      row.why.forEach(function (why) { said.push(why[4]); });
-      return (!wanted || said.join(" ").toLowerCase().indexOf(wanted) >= 0)
-        && (!view || !view.value || row.view === view.value);
+      return (!wanted || row.textContent.toLowerCase().indexOf(wanted) >= 0)
+        && (!view || !view.value || row.dataset.view === view.value);
     });
     sort();
     page = 0;
@@ -199,30 +131,21 @@
   document.getElementById("after").addEventListener("click", turn(1));
   // Spreadsheets run cells that begin like a formula: an apostrophe keeps them text.
   function cell(value) {
-    var said = value === null || value === undefined ? "" : String(value);
-    if (typeof value === "string" && /^[=+\-@\t\r]/.test(said) && isNaN(Number(said))) {
-      said = "'" + said;
-    }
-    return /[",\r\n]/.test(said) ? '"' + said.replace(/"/g, '""') + '"' : said;
+    if (/^[=+\-@\t\r]/.test(value) && isNaN(Number(value))) { value = "'" + value; }
+    return /[",\r\n]/.test(value) ? '"' + value.replace(/"/g, '""') + '"' : value;
   }
   function csv() {
-    var most = Math.max.apply(null, all.map(function (row) { return row.why.length; }).concat(0));
-    var head = ["row", "score", "p_value", "view", "remarks"];
-    for (var k = 1; k <= most; k++) {
-      head.push("column_" + k, "value_" + k, "low_" + k, "high_" + k);
-    }
-    var lines = [head.join(",")];
-    rows.forEach(function (row) {
-      var cells = [row.name, row.score, row.p, row.view, row.remarks];
-      for (var k = 0; k < most; k++) {
-        cells = cells.concat(row.why[k] ? row.why[k].slice(0, 4) : ["", "", "", ""]);
-      }
-      lines.push(cells.map(cell).join(","));
-    });
-    return lines.join("\n") + "\n";
+    return ["row,score,p,view,reasons,remarks"].concat(rows.map(function (row) {
+      var words = Array.prototype.map.call(row.querySelectorAll(".words"), function (reason) {
+        return reason.textContent;
+      });
+      var data = row.dataset;
+      return [data.name, data.score, data.p, data.view, words.join(" "), data.remarks]
+        .map(cell).join(",");
+    })).join("\n") + "\n";
   }
   document.getElementById("download").addEventListener("click", function () {
-    var link = make("a");
+    var link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv;charset=utf-8" }));
     link.download = "findings.csv";
     document.body.appendChild(link);
