@@ -8,6 +8,7 @@ import signal
 import numpy as np
 import pytest
 
+from kernull import MultiKernelFisherNull
 from kernull.errors import ClusterError
 from tests.operators.contract import StackContract
 from tests.operators.test_tiled import naive_kernels, some_kernel_set, some_rows
@@ -106,6 +107,16 @@ def test_killing_workers_in_the_middle_changes_nothing(client, rows, here, monke
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
     assert_same(model, here)
+
+
+def test_a_worker_that_dies_costs_scores_by_partition_nothing_but_time(client, rows):
+    """Each partition meets all training rows; those of a lost worker are scored elsewhere."""
+    da = pytest.importorskip("dask.array")
+    model, new = MultiKernelFisherNull().fit(rows), np.tile(rows[::-1], (40, 1)) + 0.1
+    client.wait_for_workers(2)
+    scores = client.compute(model.score_samples(da.from_array(new, chunks=(100, 6))))
+    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+    np.testing.assert_allclose(scores.result(timeout=120), model.score_samples(new), rtol=1e-12)
 
 
 def test_a_cluster_without_workers_is_an_error_after_a_while(rows):
