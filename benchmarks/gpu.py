@@ -260,7 +260,7 @@ def default_estimator(_: dict[str, float]) -> None:
 def every_row(_: dict[str, float]) -> None:
     """MultiKernelFisherNull() on 1,000,000 x 100 tensors, and scores of 10,000 rows.
 
-    Weights come from 4,000 rows on the GPU; scalings and distances are computed on the host.
+    Weights come from 4,000 rows; they and distances are computed on the GPU, scalings on the host.
     """
     from kernull import MultiKernelFisherNull
 

@@ -24,6 +24,19 @@ def test_distances_are_those_of_a_tree(new, rows, shift):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+def test_torch_finds_the_same(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(nearest, "BLOCK_ON_DEVICE", (30, 100))
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(70, 4)), rng.normal(size=(900, 4))
+    for allowed in (None, rng.random(900) < 0.5):
+        here, there = (
+            nearest_distances(X, Y, Y.mean(axis=0), allowed, device)
+            for device in (None, torch.device("cpu"))
+        )
+        np.testing.assert_allclose(there, here, rtol=1e-14)
+
+
 def test_a_copy_is_at_distance_zero():
     rows = np.random.default_rng(0).normal(size=(5000, 30)) * 1e5
     assert not nearest_distances(rows[::7], rows, rows.mean(axis=0)).any()
@@ -36,4 +49,4 @@ def test_no_matrix_of_all_distances_is_kept():
     nearest_distances(X, Y, Y.mean(axis=0))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 3 * 8 * nearest.NEW_ROWS * nearest.TRAINING_ROWS
+    assert peak < 3 * 8 * np.prod(nearest.BLOCK)

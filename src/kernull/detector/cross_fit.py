@@ -137,7 +137,7 @@ def dense_ranks(X: Array) -> Array:
     array of shape (n, c)
         Ranks in the c columns that vary.
     """
-    ranks = [np.unique(x, return_inverse=True)[1].ravel() for x in X.T]
+    ranks = in_threads(lambda x: np.unique(x, return_inverse=True)[1].ravel(), [*X.T])
     return np.array([rank for rank in ranks if rank.any()]).reshape(-1, len(X)).T
 
 

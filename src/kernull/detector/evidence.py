@@ -170,8 +170,9 @@ class EvidenceRule(Checked):
         -------
         array of shape (m, C)
         """
-        values = cross.X if isinstance(self.scores, TableScores) else cross.kernels
-        return self.tails.evidence(self.scores.of(values))
+        by_table = isinstance(self.scores, TableScores)
+        rows = (cross.X, cross.device) if by_table else (cross.kernels,)
+        return self.tails.evidence(self.scores.of(*rows))
 
     def by_kernel(self, evidence: Array) -> Array:
         """Squared weighted evidence of each kernel, of shape (m, J), from that of scores.
@@ -382,9 +383,10 @@ def left_out_scores(
         seen = None if counts is None else counts[index]
         return drawn.take(index).fit_scores(decision, seen, full)
 
-    scores = cross_fit(
-        fit, lambda fitted, i: fitted.of(drawn.take(i).values), apart, judged=is_judged
-    )[is_judged]
+    def score(fitted: Any, index: Indices) -> Array:
+        return np.asarray(fitted.of(drawn.take(index).values, drawn.device))
+
+    scores = cross_fit(fit, score, apart, judged=is_judged)[is_judged]
     if groups is None and apart.max() > 0:  # folds of few groups may well differ
         scores = aligned(scores, apart[is_judged])
     if isinstance(full, TableScores):

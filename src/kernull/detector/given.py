@@ -38,7 +38,8 @@ class GivenScores(Checked):
     constant : boolean array of shape (J,)
         Kernels with a constant diagonal.
     coef : array of shape (J or J + 1, m)
-        Coefficients of the projections, on the first m of the rows; of the product last.
+        Coefficients of the projections, on the first m of the rows, those of one sample after the
+        other; of the product last.
     floor : array of shape (J or J + 1,)
         Added to distances before the logarithm.
     neighbours : integer array, optional
@@ -87,15 +88,16 @@ class GivenScores(Checked):
         product = whole and bool(constant.all()) and len(K) > 1
         blank = np.zeros((len(K) + product, 0))
         fitted = cls(rows, size, constant, blank, np.ones(len(blank)))
-        first = rows[: projection.max_rows]
-        counts = None if weight is None else weight[: len(first)]
-        square = fitted._kernels(K[:, first[:, None], first])
-        coef = np.stack([projection_coef(Kj, projection.ridge, counts) for Kj in square])
+        parts, coef = projection.parts(len(rows)), list[Array]()
+        for part in parts:
+            counts = None if weight is None else weight[part]
+            square = fitted._kernels(K[:, rows[part, None], rows[part]])
+            coef.append(np.stack([projection_coef(Kj, projection.ridge, counts) for Kj in square]))
         neighbours = None
         if weight is not None:
             kept = weight >= LEAST_NEIGHBOUR_WEIGHT * weight.mean()
             neighbours = None if kept.all() else rows[kept]
-        fitted = replace(fitted, coef=coef, neighbours=neighbours)
+        fitted = replace(fitted, coef=np.hstack(coef) / len(parts), neighbours=neighbours)
         if full is not None:
             return replace(fitted, floor=full.floor)
         means = np.array([Kj.mean() for Kj in fitted._kernels(K[:, rows[:, None], rows])])
@@ -126,7 +128,7 @@ class GivenScores(Checked):
         whole = np.zeros((2 * self.has_whole, J), dtype=bool)
         return np.vstack([member, whole]), np.tile([False, True], J + self.has_whole)
 
-    def of(self, K: Array) -> Array:
+    def of(self, K: Array, device: None = None) -> Array:
         """Scores (m, C) of rows from their kernels (J, m, n) with the rows given to fit.
 
         Parameters

@@ -177,8 +177,8 @@ class Learned:
         groups : integer array of shape (n,) or None
             Rows of a group are left out together.
         """
-        by_evidence = settings.decision is not None and isinstance(rows, TableRows)
-        if not by_evidence or settings.storage != "auto" or rows.n <= evidence.EVIDENCE_ROWS:
+        few = rows.n <= evidence.EVIDENCE_ROWS or settings.storage != "auto"
+        if few or settings.decision is None or not isinstance(rows, TableRows):
             training = rows.training(weight, settings)
             fit = method.learn(training, weight)
             return cls(method, settings, training, fit, training.rows, weight, groups)
@@ -186,7 +186,8 @@ class Learned:
         sample = np.sort(sampling_order(keys)[: evidence.EVIDENCE_ROWS])
         counts = None if weight is None else trust(weight[sample], len(sample))
         training = rows.take(sample).training(counts, settings)
-        every: Any = replace(training.rows, values=rows.values)  # type: ignore[arg-type]
+        learned: Any = training.rows
+        every = replace(rows, recipe=learned.recipe)
         fit = method.learn(training, counts)
         return cls(method, settings, training, fit, every, weight, groups, sample, keys)
 

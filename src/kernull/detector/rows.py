@@ -236,6 +236,11 @@ class TableRows:
         return len(self.values)
 
     @property
+    def device(self) -> Any:
+        """The GPU to work on; None: the host."""
+        return None if self.on_device is None else self.on_device.device
+
+    @property
     def columns(self) -> int:
         """Number of columns that the views read."""
         return len(columns_read(self.recipe.views))
@@ -291,7 +296,7 @@ class TableRows:
             landmarks=settings.landmarks,
             matrix_free=settings.matrix_free,
             client=settings.client,
-            device=None if self.on_device is None else self.on_device.device,
+            device=self.device,
             on_device=on_device,
         )
         stack, factors, exponent = planned.stack, None, read_normalisation(settings.normalize)
@@ -341,8 +346,7 @@ class TableRows:
         Stack
             Kernels between these rows and those of the model.
         """
-        there = None if self.on_device is None else self.on_device.device
-        return kernels.cross(self.values, settings.dtype, there)
+        return kernels.cross(self.values, settings.dtype, self.device)
 
     def fit_scores(
         self, decision: Evidence, weight: Array | None, full: TableScores | None = None
@@ -414,8 +418,8 @@ class GivenRows:
         """Number of rows."""
         return len(self._index)
 
-    columns = 0
-    """Kernels have no columns."""
+    columns, device = 0, None
+    """Kernels have no columns, and are on the host."""
 
     @property
     def _index(self) -> Indices:
