@@ -33,7 +33,7 @@ def client():
 
 class TestDistributed(StackContract):
     rtol = 1e-10
-    offers = frozenset({"select", "diagonal"})
+    offers = frozenset({"diagonal"})
 
     @pytest.fixture(autouse=True)
     def small_blocks(self, monkeypatch):

@@ -44,7 +44,7 @@ def some_kernel_set(train):
 
 class TestTiled(StackContract):
     rtol = 1e-10
-    offers = frozenset({"slicing", "select", "diagonal", "pickle"})
+    offers = frozenset({"slicing", "diagonal", "pickle"})
     dtype = np.float64
 
     @pytest.fixture(autouse=True)

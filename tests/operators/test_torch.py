@@ -33,7 +33,7 @@ def rbf_kernel_set(train):
 
 class TestTorchTiled(StackContract):
     rtol = 1e-10
-    offers = frozenset({"slicing", "select", "diagonal", "pickle"})
+    offers = frozenset({"slicing", "diagonal", "pickle"})
     device, dtype = "cpu", torch.float64
 
     @pytest.fixture(autouse=True)

@@ -71,7 +71,7 @@ class TestFused(StackContract):
     """The fused kernel, for rbf kernels in float32."""
 
     rtol = 3e-6
-    offers = frozenset({"slicing", "select", "diagonal"})
+    offers = frozenset({"slicing", "diagonal"})
 
     @pytest.fixture
     def kernel_set(self):

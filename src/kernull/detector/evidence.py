@@ -170,9 +170,8 @@ class EvidenceRule(Checked):
         -------
         array of shape (m, C)
         """
-        by_table = isinstance(self.scores, TableScores)
-        rows = (cross.X, cross.device) if by_table else (cross.kernels,)
-        return self.tails.evidence(self.scores.of(*rows))
+        new = (cross.X, cross.device) if isinstance(self.scores, TableScores) else (cross.kernels,)
+        return self.tails.evidence(self.scores.of(*new))
 
     def by_kernel(self, evidence: Array) -> Array:
         """Squared weighted evidence of each kernel, of shape (m, J), from that of scores.
@@ -383,10 +382,10 @@ def left_out_scores(
         seen = None if counts is None else counts[index]
         return drawn.take(index).fit_scores(decision, seen, full)
 
-    def score(fitted: Any, index: Indices) -> Array:
-        return np.asarray(fitted.of(drawn.take(index).values, drawn.device))
-
-    scores = cross_fit(fit, score, apart, judged=is_judged)[is_judged]
+    there = None if drawn.on_device is None else drawn.on_device.device
+    scores = cross_fit(
+        fit, lambda fitted, i: fitted.of(drawn.take(i).values, there), apart, judged=is_judged
+    )[is_judged]
     if groups is None and apart.max() > 0:  # folds of few groups may well differ
         scores = aligned(scores, apart[is_judged])
     if isinstance(full, TableScores):

@@ -25,7 +25,7 @@ PRINTED = ("paper", "paper-cvx")
 AUTO_BETWEEN, AUTO_WITHIN = 4.0, 1.5
 #: Rows up to which coefficients are solved for exactly under the weights. Those of more are as near
 #: as the certificate tells: the factorisation takes a third of a fit of 4,000 rows.
-EXACT_ROWS = 2000
+SOLVED_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class FisherMethod:
         # Without any kernel F would be 1'1 / rho: a model that is no better has learned nothing.
         if result.value >= (1.0 - 1e-10) * float(problem.target @ problem.target) / problem.ridge:
             _warn_of_nothing()
-        exact = stack.can_combine and stack.n <= EXACT_ROWS
+        exact = stack.can_combine and stack.n <= SOLVED_ROWS
         coef = problem.solution(result.weights) if exact else stack.project(result.coef)
         rule = FisherRule(result.weights, coef, self.score_type)
         system = RidgeSystem(

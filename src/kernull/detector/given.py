@@ -13,7 +13,6 @@ from kernull.detector.scores import (
     LEAST_NEIGHBOUR_WEIGHT,
     NEAREST_SHARE,
     Projection,
-    projection_coef,
 )
 
 #: Diagonals that differ by less than this share are taken for constant.
@@ -88,16 +87,19 @@ class GivenScores(Checked):
         product = whole and bool(constant.all()) and len(K) > 1
         blank = np.zeros((len(K) + product, 0))
         fitted = cls(rows, size, constant, blank, np.ones(len(blank)))
-        parts, coef = projection.parts(len(rows)), list[Array]()
-        for part in parts:
-            counts = None if weight is None else weight[part]
-            square = fitted._kernels(K[:, rows[part, None], rows[part]])
-            coef.append(np.stack([projection_coef(Kj, projection.ridge, counts) for Kj in square]))
+        first = rows[: projection.samples * projection.max_rows]
+        square = fitted._kernels(K[:, first[:, None], first])
+
+        def of_kernel(Kj: Array) -> Array:
+            return projection.coef(lambda part: Kj[part, part].copy(), len(rows), weight)
+
         neighbours = None
         if weight is not None:
             kept = weight >= LEAST_NEIGHBOUR_WEIGHT * weight.mean()
             neighbours = None if kept.all() else rows[kept]
-        fitted = replace(fitted, coef=np.hstack(coef) / len(parts), neighbours=neighbours)
+        fitted = replace(
+            fitted, coef=np.stack([of_kernel(Kj) for Kj in square]), neighbours=neighbours
+        )
         if full is not None:
             return replace(fitted, floor=full.floor)
         means = np.array([Kj.mean() for Kj in fitted._kernels(K[:, rows[:, None], rows])])

@@ -186,8 +186,7 @@ class Learned:
         sample = np.sort(sampling_order(keys)[: evidence.EVIDENCE_ROWS])
         counts = None if weight is None else trust(weight[sample], len(sample))
         training = rows.take(sample).training(counts, settings)
-        learned: Any = training.rows
-        every = replace(rows, recipe=learned.recipe)
+        every = replace(rows, recipe=training.rows.recipe)  # type: ignore[union-attr]
         fit = method.learn(training, counts)
         return cls(method, settings, training, fit, every, weight, groups, sample, keys)
 

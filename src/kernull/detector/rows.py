@@ -236,11 +236,6 @@ class TableRows:
         return len(self.values)
 
     @property
-    def device(self) -> Any:
-        """The GPU to work on; None: the host."""
-        return None if self.on_device is None else self.on_device.device
-
-    @property
     def columns(self) -> int:
         """Number of columns that the views read."""
         return len(columns_read(self.recipe.views))
@@ -296,7 +291,7 @@ class TableRows:
             landmarks=settings.landmarks,
             matrix_free=settings.matrix_free,
             client=settings.client,
-            device=self.device,
+            device=None if self.on_device is None else self.on_device.device,
             on_device=on_device,
         )
         stack, factors, exponent = planned.stack, None, read_normalisation(settings.normalize)
@@ -346,7 +341,8 @@ class TableRows:
         Stack
             Kernels between these rows and those of the model.
         """
-        return kernels.cross(self.values, settings.dtype, self.device)
+        there = None if self.on_device is None else self.on_device.device
+        return kernels.cross(self.values, settings.dtype, there)
 
     def fit_scores(
         self, decision: Evidence, weight: Array | None, full: TableScores | None = None
@@ -418,7 +414,7 @@ class GivenRows:
         """Number of rows."""
         return len(self._index)
 
-    columns, device = 0, None
+    columns, on_device = 0, None
     """Kernels have no columns, and are on the host."""
 
     @property

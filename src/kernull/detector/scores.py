@@ -10,9 +10,10 @@ goes on falling far away). Users pass any detector with ``fit`` and ``score_samp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dposv
@@ -24,7 +25,7 @@ from kernull._runtime import in_threads
 from kernull._typing import Array, Indices, Mask
 from kernull.detector.cross_fit import mean_of_copies, row_keys
 from kernull.detector.nearest import nearest_distances
-from kernull.kernels import DistanceKernel, Rbf, pair_distances
+from kernull.kernels import DistanceKernel, Kernel
 from kernull.tables import EncodedRows
 from kernull.tables.never_seen import NeverSeen, NeverSeenFit
 from kernull.views.kernel_set import TABLE_RANGE, Recipe, ScaledView
@@ -44,26 +45,13 @@ ROWS_AT_ONCE, ROWS_AT_ONCE_ON_DEVICE = 512, 16_384
 SCORING = ("score_samples", "decision_function")
 
 
-class NewRows:
-    """New rows of one view in one scaling, and the rows that the view was fitted to."""
+class NewRows(NamedTuple):
+    """New rows of one view as its scaling maps them."""
 
-    def __init__(self, view: ScaledView, X: Array, device: Any = None) -> None:
-        self.view, self.rows, self.device = view, view.transform(X), device
-
-    def squared_distances(self, first: int) -> Array:
-        """Squared distances to the first of the training rows, of shape (m, first).
-
-        Parameters
-        ----------
-        first : int
-            Number of training rows.
-
-        Returns
-        -------
-        array of shape (m, first)
-        """
-        centre = self.view.centre
-        return pair_distances(self.rows - centre, self.view.train[:first] - centre)
+    view: ScaledView
+    rows: Array
+    device: Any = None
+    """Where distances are computed, if not on the host."""
 
 
 @stored
@@ -91,60 +79,46 @@ class Projection:
     max_rows: Annotated[int, Range(low=1)] = 500
     samples: Annotated[int, Range(low=1)] = 4
 
-    def parts(self, n: int) -> list[slice]:
-        """The samples among n rows in random order.
-
-        Parameters
-        ----------
-        n : int
-
-        Returns
-        -------
-        list of slice
-        """
-        m = min(self.max_rows, n)
-        return [slice(start, start + m) for start in range(0, n - m + 1, m)][: self.samples]
-
     def fit(
         self, view: ScaledView, weight: Array | None, full: Any = None, pairs: Any = None
     ) -> ProjectionFit:
         """Coefficients of each kernel of the view."""
-        coef, parts, pairs = list[Array](), self.parts(len(view.train)), pairs or {}
-        for kernel in view.kernels:
-            known: Any = pairs.get(kernel.metric, ())
-            for part in parts:
-                if isinstance(kernel, DistanceKernel) and part.stop <= len(known):
-                    K = kernel.of_distances(known[part, part])
-                else:
-                    K = kernel(view.train[part])
-                of_part = None if weight is None else weight[part]
-                coef.append(projection_coef(K, self.ridge, of_part))
-        return ProjectionFit(np.reshape(coef, (len(view.kernels), -1)) / len(parts))
+        known: Any = pairs or {}
 
+        def matrix(kernel: Kernel, part: slice) -> Array:
+            distances = known.get(kernel.metric, ())
+            if isinstance(kernel, DistanceKernel) and part.stop <= len(distances):
+                return kernel.of_distances(distances[part, part])
+            return kernel(view.train[part])
 
-def projection_coef(K: Array, ridge: float, weight: Array | None = None) -> Array:
-    """Coefficients of the projection from a kernel (m, m), which is used up.
+        each = (partial(matrix, kernel) for kernel in view.kernels)
+        return ProjectionFit(np.stack([self.coef(K, len(view.train), weight) for K in each]))
 
-    Parameters
-    ----------
-    K : array of shape (m, m)
-        Kernel of the rows, overwritten.
-    ridge : float
-        Ridge, relative to the number of rows.
-    weight : array of shape (m,), optional
+    def coef(self, matrix: Callable[[slice], Array], n: int, weight: Array | None) -> Array:
+        """Coefficients of the first rows, those of one sample after the other.
 
-    Returns
-    -------
-    array of shape (m,)
-    """
-    m = len(K)
-    K.flat[:: m + 1] += ridge * m * (1.0 if weight is None else weight.mean() / weight)
-    diagonal = K.diagonal().copy()
-    _, coef, info = dposv(K.T, np.ones(m), overwrite_a=True)  # works in its lower triangle
-    if info:  # of a kernel that is not positive semidefinite
-        K = np.triu(K, 1)
-        coef = np.linalg.lstsq(K + K.T + np.diag(diagonal), np.ones(m), rcond=None)[0]
-    return np.asarray(coef)
+        Parameters
+        ----------
+        matrix : callable
+            The kernel between the rows of a slice, in a new array.
+        n : int
+            Number of rows.
+        weight : array of shape (n,) or None
+
+        Returns
+        -------
+        array of shape (samples x m,)
+        """
+        m, coef = min(self.max_rows, n), list[Array]()
+        for start in range(0, n - m + 1, m)[: self.samples]:
+            part = slice(start, start + m)
+            K, counts = matrix(part), np.ones(m) if weight is None else weight[part]
+            K.flat[:: m + 1] += self.ridge * m * counts.mean() / counts
+            _, solved, info = dposv(K, np.ones(m))
+            if info:  # of a kernel that is not positive semidefinite
+                solved = np.linalg.lstsq(K, np.ones(m), rcond=None)[0]
+            coef.append(solved)
+        return np.concatenate(coef) / len(coef)
 
 
 @stored
@@ -160,17 +134,9 @@ class ProjectionFit:
 
     def score(self, new: NewRows) -> Array:
         """Projections, of shape (rows, kernels)."""
-        m = self.coef.shape[1]
-        out = np.empty((len(new.rows), len(self.coef)))
-        squared = None
-        for j, kernel in enumerate(new.view.kernels):
-            if isinstance(kernel, Rbf):
-                squared = new.squared_distances(m) if squared is None else squared
-                K = kernel.of_distances(squared)
-            else:
-                K = kernel(new.rows, new.view.train[:m])
-            out[:, j] = K @ self.coef[j]
-        return out
+        first = new.view.train[: self.coef.shape[1]]
+        pairs = zip(new.view.kernels, self.coef, strict=True)
+        return np.stack([kernel(new.rows, first) @ coef for kernel, coef in pairs], axis=1)
 
 
 @stored
@@ -420,7 +386,7 @@ class TableScores(Checked):
         return np.column_stack([of_views, *of_cells])
 
     def _of(self, X: Array, device: Any) -> Array:
-        rows = ((part, NewRows(part.view, X, device)) for part in self.parts)
+        rows = ((p, NewRows(p.view, p.view.transform(X), device)) for p in self.parts)
         return np.hstack([score.score(new) for part, new in rows for score in part.scores])
 
     def tied(self, left_out: Array, X: Array) -> Array:

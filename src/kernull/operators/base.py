@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import block_diag
 
-from kernull._typing import Array, Indices, Mask
+from kernull._typing import Array, Indices
 from kernull.errors import InvalidKernelError, MissingCapabilityError
 from kernull.operators.landmarks import LandmarkInverse
 
@@ -142,12 +142,6 @@ class Stack(ABC):
             Roots s of the weights of rows: the kernels are S K_j S.
         """
         return LandmarkInverse(self.rows(index), index, ridge, row_scale)
-
-    def _mask(self, kernels: Any) -> Mask:
-        """The kernels that an index picks, as a mask of shape (J,)."""
-        mask = np.zeros(self.J, dtype=bool)
-        mask[kernels] = True
-        return mask
 
 
 class SweptStack(Stack):

@@ -114,12 +114,6 @@ class LowRankStack(Stack):
             )
         return out
 
-    def select(self, kernels: Any) -> LowRankStack:
-        """The stack of the kernels that an index or a mask picks."""
-        chosen = self.stack.select(kernels)
-        low = LowRankStack(chosen, self.landmark_rows, keep_bytes=self.keep_bytes)
-        return low.rescaled(self.scale[self._mask(kernels)])
-
 
 def choose_landmarks(kernel_set: KernelSet, count: int) -> Indices:
     """Rows to serve as landmarks, in increasing order, picked among a random subset of all.

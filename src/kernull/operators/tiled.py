@@ -258,12 +258,6 @@ class TiledStack(SweptStack):
         left = None if same else (self.left or self.kernel_set).take(rows)
         return self._like(self.kernel_set.take(columns), left, self.scale)
 
-    def select(self, kernels: Any) -> Self:
-        """The stack of the kernels that an index or a mask picks."""
-        mask = self._mask(kernels)
-        left = None if self.left is None else self.left.select(mask)
-        return self._like(self.kernel_set.select(mask), left, self.scale[mask])
-
     def _like(self, kernel_set: KernelSet, left: KernelSet | None, scale: Array) -> Self:
         return type(self)(kernel_set, left=left, scale=scale, **self.options)
 
