@@ -2,10 +2,10 @@
 
 `Projection` and `Nearest` have ``fit(view, weight, full, pairs)``, of a view fitted to rows in
 sampling order, the weights of these rows (of mean one), for a fit without a fold the fit to all
-rows, and distances between its first rows, by metric. It returns an object with ``score(new)``,
-``per_kernel`` (whether there is one score a kernel or one for all) and ``extrapolates`` (whether it
-goes on falling far away). Users pass any detector with ``fit`` and ``score_samples`` (or
-``decision_function``) as well: `RowScore`.
+rows, and distances between its first rows, by metric. It returns an object with ``score(view, new,
+device)`` of new rows as the view maps them, ``per_kernel`` (whether there is one score a kernel or
+one for all) and ``extrapolates`` (whether it goes on falling far away). Users pass any detector
+with ``fit`` and ``score_samples`` (or ``decision_function``) as well: `RowScore`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.linalg.lapack import dposv
@@ -43,15 +43,6 @@ SCALING_ROWS = 20_000
 ROWS_AT_ONCE, ROWS_AT_ONCE_ON_DEVICE = 512, 16_384
 #: How detectors score rows, the first that they have; higher is more normal.
 SCORING = ("score_samples", "decision_function")
-
-
-class NewRows(NamedTuple):
-    """New rows of one view as its scaling maps them."""
-
-    view: ScaledView
-    rows: Array
-    device: Any = None
-    """Where distances are computed, if not on the host."""
 
 
 @stored
@@ -132,11 +123,10 @@ class ProjectionFit:
     coef: Annotated[Array, Shape("_kernels", "_first")]
     """Of the first rows of the view, those of one sample after the other."""
 
-    def score(self, new: NewRows) -> Array:
+    def score(self, view: ScaledView, new: Array, device: Any = None) -> Array:
         """Projections, of shape (rows, kernels)."""
-        first = new.view.train[: self.coef.shape[1]]
-        pairs = zip(new.view.kernels, self.coef, strict=True)
-        return np.stack([kernel(new.rows, first) @ coef for kernel, coef in pairs], axis=1)
+        first, pairs = view.train[: self.coef.shape[1]], zip(view.kernels, self.coef, strict=True)
+        return np.stack([kernel(new, first) @ coef for kernel, coef in pairs], axis=1)
 
 
 @stored
@@ -171,12 +161,9 @@ class NearestFit:
     neighbours: Annotated[Mask | None, Shape("_rows")] = None
     """Which rows may be neighbours; None: all."""
 
-    def score(self, new: NewRows) -> Array:
+    def score(self, view: ScaledView, new: Array, device: Any = None) -> Array:
         """Scores, of shape (rows, 1)."""
-        view = new.view
-        distances = nearest_distances(
-            new.rows, view.train, view.centre, self.neighbours, new.device
-        )
+        distances = nearest_distances(new, view.train, view.centre, self.neighbours, device)
         return -np.log(distances + self.floor)[:, None]
 
 
@@ -217,25 +204,28 @@ class RowScoreFit:
         """Whether scores go on falling as rows lie farther off."""
         return bool(getattr(self.detector, "extrapolates", False))
 
-    def score(self, new: NewRows) -> Array:
+    def score(self, view: ScaledView, new: Array, device: Any = None) -> Array:
         """Scores, of shape (rows, 1).
 
         Parameters
         ----------
-        new : NewRows
-            Scaled rows, and their distances to the training rows.
+        view : ScaledView
+            Whose rows the detector was fitted to.
+        new : array of shape (m, d)
+            Rows as the view maps them.
+        device : ignored
 
         Returns
         -------
         array of shape (m, 1)
         """
         name = next(name for name in SCORING if hasattr(self.detector, name))
-        scores = np.asarray(getattr(self.detector, name)(new.rows), dtype=float)
-        if scores.shape != (len(new.rows),) or np.isnan(scores).any():
+        scores = np.asarray(getattr(self.detector, name)(new), dtype=float)
+        if scores.shape != (len(new),) or np.isnan(scores).any():
             raise ValueError(
                 f"scores: {name} of {self.detector!r} gave shape {scores.shape}, "
                 f"{int(np.isnan(scores).sum())} of them NaN; expected a number for each of "
-                f"{len(new.rows)} rows."
+                f"{len(new)} rows."
             )
         return scores[:, None]
 
@@ -386,8 +376,8 @@ class TableScores(Checked):
         return np.column_stack([of_views, *of_cells])
 
     def _of(self, X: Array, device: Any) -> Array:
-        rows = ((p, NewRows(p.view, p.view.transform(X), device)) for p in self.parts)
-        return np.hstack([score.score(new) for part, new in rows for score in part.scores])
+        rows = ((p, p.view.transform(X)) for p in self.parts)
+        return np.hstack([s.score(p.view, new, device) for p, new in rows for s in p.scores])
 
     def tied(self, left_out: Array, X: Array) -> Array:
         """Left-out scores (n, C) of rows (n, d); copies, by their cells in a view, score the same.
