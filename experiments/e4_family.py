@@ -5,7 +5,7 @@ is tuned by validation AUC, of equal points the first.
 
 - lp-slack SVDD on the mean of the kernels, lp-slack MK-SVDD on the simplex, and the same in an lp
   ball (`SlackSVDDProblem`): cost relative to 1/n, power of the slacks.
-- (r, p) MK-FN: the table features x widths under a matrix norm (`MixedBall.of_matrix`); no width
+- (r, p) MK-FN: the table features x widths under a matrix norm (`MixedBall`); no width
   is chosen.
 - robust lp MK-FN (`RobustFisherProblem`): the threshold is a quantile of the residuals of the plain
   model at the same parameters.
@@ -218,7 +218,7 @@ def _path(
         grid["p"],
         grid["delta"],
         tol=settings["gap"],
-        ball=lambda p: MixedBall.of_matrix(p, r, shape),
+        ball=lambda p: MixedBall(p, r, np.repeat(np.arange(shape[0]), shape[1]).tolist()),
     )
     scores = path.scores(cross)
     for (i, p), (k, d) in itertools.product(enumerate(grid["p"]), enumerate(grid["delta"])):

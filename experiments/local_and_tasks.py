@@ -240,9 +240,8 @@ def _path(
     label: str,
 ) -> Iterator[tuple[str, Array]]:
     ps, deltas = settings["p"], settings["delta"]
-    path = mkl.path(
-        stack, ps, deltas, tol=settings["gap"], ball=lambda p: MixedBall.of_matrix(p, r, shape)
-    )
+    groups = np.repeat(np.arange(shape[0]), shape[1]).tolist()
+    path = mkl.path(stack, ps, deltas, tol=settings["gap"], ball=lambda p: MixedBall(p, r, groups))
     scores = path.scores(cross)
     for (i, p), (k, d) in itertools.product(enumerate(ps), enumerate(deltas)):
         yield f"{label}, p={p:.4g}, delta={d:g}", scores[i, k]

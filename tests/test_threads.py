@@ -183,7 +183,7 @@ def test_limits_are_named_twice():
                     names = [ast.unparse(part) for part in node.items]
                     assert names[i + 1] == item.optional_vars.id, (file.name, names)
                     found += 1
-    assert found > 3
+    assert found >= 3
 
 
 def test_tiles_from_several_threads_leave_blas_as_it_was(rng, monkeypatch, two_blas_threads):
@@ -278,7 +278,8 @@ def test_libsvm_out_of_steps_says_nothing(rng, monkeypatch):
     monkeypatch.setattr(machines, "_STEPS_A_ROW", 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        a = machines.solve_capped(correlated_kernels(rng, 1, 30).kernels[0], 0.2)
+        problem = machines.OneClassSVMProblem(correlated_kernels(rng, 1, 30), 0.2)
+        a = problem.inner(np.ones(1))
     assert a.sum() == pytest.approx(1.0)
 
 

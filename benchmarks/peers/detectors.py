@@ -23,7 +23,7 @@ from kernull.errors import need
 from kernull.estimators.base import OneClassKernelEstimator
 from kernull.estimators.inputs import read_table
 from kernull.mkl.problems import check_nu
-from kernull.paper.fusion import fuse, fused_blocks
+from kernull.paper._fusion import fuse, fused_blocks
 from kernull.views import fit_scaling, read_scalings
 
 

@@ -6,7 +6,7 @@ With memberships g_l of the rows in L clusters, each kernel K_j becomes L kernel
 
 which are positive semidefinite, so that everything that learns weights of kernels learns weights
 b_jl of kernel j in cluster l, convex and certified as before: in a mixed ball over the table
-(j, l), `MixedBall.of_matrix(p, r, (J, L))`.
+(j, l), `MixedBall(p, r, np.repeat(range(J), L))`.
 
 Source: Arashloo, *Unknown Face Presentation Attack Detection via Localised Learning of Multiple
 Kernels*, arXiv:2204.10675: local weights of kernels for the one-class Fisher null-space under a

@@ -265,11 +265,11 @@ def test_a_ridge_lost_in_rounding_leaves_the_path_without_preconditioner(monkeyp
 def test_the_memory_bounds_the_basis(monkeypatch):
     X, _, size, width = digits()
     stack = TiledStack(kernel_set_of(X, size, width), memory_limit=10**9)
-    assert module.column_limit(stack) == module.SHARED_COLUMNS
+    assert module._column_limit(stack) == module.SHARED_COLUMNS
     column = 1.5 * 8 * stack.n * (stack.J + 1)
     free = int(column * (40 + module.CHUNK)) + 1
     monkeypatch.setattr(module, "parse_memory_limit", lambda limit: free)
-    assert module.column_limit(stack) == 40
+    assert module._column_limit(stack) == 40
     found = path(stack, [1.0, 2.0], [1e-4], tol=1e-6)
     assert found.n_columns <= 40
     assert found.gaps.max() <= 1e-6

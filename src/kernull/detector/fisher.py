@@ -66,7 +66,7 @@ class FisherMethod:
                     "p: precomputed kernels belong to no view; expected the group of each of the "
                     f"{len(views)} kernels, MixedBall(p, r, groups)."
                 )
-            return p.with_groups(views)
+            return MixedBall(p.p, p.r, views)
         return p  # type: ignore[no-any-return]
 
     def learn(self, training: Training, row_weight: Array | None) -> RuleFit:

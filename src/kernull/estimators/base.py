@@ -245,6 +245,11 @@ class OneClassKernelEstimator(KernelEstimator):
         """Fit, and judge each training row by a model that did not see it.
 
         That is a model without its fold or, for rows held out, the model itself.
+
+        Parameters
+        ----------
+        X, y, **fit_params
+            As in `fit`.
         """
         signature(self.fit).bind(X, y, **fit_params)  # refuses what `fit` does not take
         fitted = self._fit(X, **fit_params)

@@ -126,7 +126,7 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         """
         if y is not None:
             check_labels(X, y, stacklevel=2)
-        check_detector(self.estimator)
+        _check_detector(self.estimator)
         X = _indexable(X)
         n = _num_samples(X)
         folds = Cross(self.folds).count(n)
@@ -137,7 +137,7 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
             self.rows_, self.groups_ = X, None if groups is None else group
             left_out = cross_fit(
                 self._fit_to,
-                lambda model, rows: detector_scores(model, _safe_indexing(X, rows)),
+                lambda model, rows: _detector_scores(model, _safe_indexing(X, rows)),
                 assign_folds(X, folds, group, self.random_state),
                 effective_n_jobs(self.n_jobs),
             )
@@ -165,12 +165,12 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
 
     def contradiction(self) -> str | None:
         """What does not fit together in a file."""
-        check_detector(self.estimator)
+        _check_detector(self.estimator)
         return None if len(self.left_out_scores_) > 1 else "fewer than two rows"
 
     def _fit_to(self, rows: Indices) -> Any:
         """A copy of the estimator, fitted to some of the rows."""
-        prefix, detector = final_step(self.estimator)
+        prefix, detector = _final_step(self.estimator)
         passed = {}
         if self.groups_ is not None and has_fit_parameter(detector, "groups"):
             passed[f"{prefix}groups"] = self.groups_[rows]
@@ -208,7 +208,7 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         array of shape (m,)
         """
         check_is_fitted(self)
-        return detector_scores(self.estimator_, _indexable(X))
+        return _detector_scores(self.estimator_, _indexable(X))
 
     def decision_function(self, X: Any) -> Array:
         """Score minus threshold, of shape (m,): negative where a row is flagged.
@@ -296,14 +296,14 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         return tags
 
 
-def check_detector(estimator: Any) -> None:
+def _check_detector(estimator: Any) -> None:
     """Refuse what is no detector whose scores can be learned again without a fold."""
     if isinstance(estimator, type) or not hasattr(estimator, "fit"):
         raise TypeError(
             f"estimator: got {estimator!r}; expected an instance of a detector or a pipeline, such "
             "as IsolationForest()."
         )
-    _, detector = final_step(estimator)
+    _, detector = _final_step(estimator)
     name = type(detector).__name__
     of_pyod = any(base.__module__.partition(".")[0] == "pyod" for base in type(detector).__mro__)
     if of_pyod and not hasattr(detector, "score_samples"):
@@ -319,7 +319,7 @@ def check_detector(estimator: Any) -> None:
         )
 
 
-def final_step(estimator: Any) -> tuple[str, Any]:
+def _final_step(estimator: Any) -> tuple[str, Any]:
     """Prefix of the parameters of a pipeline's last step, and the step."""
     prefix = ""
     while hasattr(estimator, "steps"):
@@ -328,7 +328,7 @@ def final_step(estimator: Any) -> tuple[str, Any]:
     return prefix, estimator
 
 
-def detector_scores(model: Any, X: Any) -> Array:
+def _detector_scores(model: Any, X: Any) -> Array:
     """Scores of rows, finite, of shape (m,); higher is more normal."""
     score = getattr(model, "score_samples", None) or getattr(model, "decision_function", None)
     if score is None:

@@ -35,7 +35,7 @@ PAPER: dict[str, Any] = {
 SUM_P = 1.5
 
 
-def decides_by_evidence(estimator: Any) -> bool:
+def _decides_by_evidence(estimator: Any) -> bool:
     """Whether the model decides, or once fitted will decide, by evidence."""
     model = vars(estimator).get("model_")
     if model is None:
@@ -45,7 +45,7 @@ def decides_by_evidence(estimator: Any) -> bool:
     return bool(model.decides_by_evidence)
 
 
-def has_reasons(estimator: Any) -> bool:
+def _has_reasons(estimator: Any) -> bool:
     """Whether the fitted model, which a file may lack parts of, has what is usual by kernel."""
     model = vars(estimator).get("model_")
     return model is None or bool(model.can_explain)
@@ -315,12 +315,16 @@ class MultiKernelFisherNull(FisherParameters, OneClassKernelEstimator):
         """Contribution of each kernel to the projection of each row of X, of shape (m, J).
 
         They add up to the projection y(x), which is the score under ``decision="sum"``.
+
+        Parameters
+        ----------
+        X : table of shape (m, d), or kernels of shape (J, m, n)
         """
         check_is_fitted(self)
         cross, _ = self._cross(self.model_, X)
         return match_container(self.model_.rule.contributions(cross), X)  # type: ignore[no-any-return]
 
-    @available_if(has_reasons)  # type: ignore[untyped-decorator]
+    @available_if(_has_reasons)  # type: ignore[untyped-decorator]
     def explain(self, X: Any, *, missing_views: Any = None) -> Explanation:
         """Which views and columns make each row stand out, in words, as a table or a plot.
 
@@ -339,7 +343,7 @@ class MultiKernelFisherNull(FisherParameters, OneClassKernelEstimator):
         explanation = explain_rows(self._without(missing), cross, rows, names)
         return replace(explanation, frame=frame_library(X), row_names=row_names(X))
 
-    @available_if(decides_by_evidence)  # type: ignore[untyped-decorator]
+    @available_if(_decides_by_evidence)  # type: ignore[untyped-decorator]
     def evidence(self, X: Any, *, by: str = "kernel", missing_views: Any = None) -> Array:
         """Evidence of each view against each row, in nats, weighted as the score weighs it.
 
@@ -354,7 +358,7 @@ class MultiKernelFisherNull(FisherParameters, OneClassKernelEstimator):
         cross = self._cross(model, X, view_names(missing_views))[0]
         return match_container(model.evidence(cross, by), X)  # type: ignore[no-any-return]
 
-    @available_if(decides_by_evidence)  # type: ignore[untyped-decorator]
+    @available_if(_decides_by_evidence)  # type: ignore[untyped-decorator]
     def rarity(self, X: Any, *, missing_views: Any = None) -> Array:
         """How rare each row is, (m,), at least 1: one in so many normal rows scores as low.
 

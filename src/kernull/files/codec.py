@@ -119,7 +119,7 @@ class Packer:
         """A class or function by its import path; an object by its class and parameters."""
         named = isinstance(value, type) or inspect.isfunction(value)
         what = value if named else type(value)
-        where = path_of(what)
+        where = _path_of(what)
         if where is None:
             raise TypeError(
                 f"{path}: cannot be stored: {value!r:.80}. Files hold numbers, text, arrays, and "
@@ -151,7 +151,7 @@ class Packer:
         return {"$": "outside", "path": where, "parameters": parameters}
 
 
-def path_of(what: Any) -> str | None:
+def _path_of(what: Any) -> str | None:
     """The import path of a class or function, ``module:name``; None of one that has none."""
     name = getattr(what, "__qualname__", "<")
     module = getattr(what, "__module__", None)
@@ -192,7 +192,7 @@ class Unpacker:
     def __init__(self, tensors: Tensors, trusted: Iterable[Any] = ()) -> None:
         self.tensors = tensors
         self.left = MAX_GROWTH * sum(t.nbytes for t in tensors.values()) + SPARE
-        self.trusted = {path_of(what): what for what in trusted}
+        self.trusted = {_path_of(what): what for what in trusted}
         #: Whether anything from outside was met.
         self.outside = False
         self._readers: dict[str, Callable[[dict[str, Any], int], Any]] = {

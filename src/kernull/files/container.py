@@ -57,7 +57,7 @@ def write_file(
 ) -> None:
     """Write a tree of JSON values and its arrays, all of it or nothing."""
     text = json.dumps(tree, allow_nan=False, separators=(",", ":"))
-    if too_many(text):
+    if _too_many(text):
         raise ValueError(f"model: holds more than {MAX_VALUES:,} values, which no file may.")
     write_whole(to_bytes(text, tensors, json.dumps(about)), Path(path))
 
@@ -90,7 +90,7 @@ def read_file(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> tuple
         if len(head) + length != size:
             raise ModelFileError("it is cut short, or there is something behind it")
         # Before parsing, since what is parsed takes memory.
-        if too_many(metadata.get("kernull", "")):
+        if _too_many(metadata.get("kernull", "")):
             raise ModelFileError(f"it holds more than {MAX_VALUES:,} values")
         tensors = _tensors(head + file.read(length))
         if metadata.pop("sha256", "") != _hash(metadata, tensors):
@@ -119,7 +119,7 @@ def read_about(path: str | os.PathLike[str]) -> dict[str, Any]:
         return about
 
 
-def too_many(text: str) -> bool:
+def _too_many(text: str) -> bool:
     """Whether JSON may hold more than `MAX_VALUES` values: a value takes about two of these."""
     return sum(map(text.count, ",[{")) > 2 * MAX_VALUES
 

@@ -104,9 +104,6 @@ class Path:
     def scores(self, cross: Any) -> Array:
         r"""Projections :math:`y(x) = \sum_j b_j k_j(x)'a` by every model, in one pass: (P, D, m).
 
-        ``cross`` has the kernels between m rows and the n training rows: a Stack, or an array of
-        shape (J, m, n).
-
         Parameters
         ----------
         cross : Stack or array of shape (J, m, n)
@@ -204,7 +201,7 @@ def path(
     can_combine = stack.can_combine
     if not can_combine or stack.n > DIRECT_ROWS:
         share = GRID_HANDOVER if can_combine else 1.0
-        limit = min(int(share * stack.n), column_limit(stack))
+        limit = min(int(share * stack.n), _column_limit(stack))
         grid.grow(limit, precondition=can_combine)
     columns = grid.n_columns or stack.n
     finished = grid.finish("newton" if can_combine else "subspace")
@@ -230,7 +227,7 @@ def _read_grid(
     return tuple(sorted({float(item) for item in items}))
 
 
-def column_limit(stack: Stack) -> int:
+def _column_limit(stack: Stack) -> int:
     """Columns of a shared basis for which there is memory."""
     # Certification holds the products of CHUNK models beside the basis.
     fitting = basis_columns(stack.J, stack.n, parse_memory_limit(None)) - CHUNK

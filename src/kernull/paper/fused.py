@@ -21,7 +21,7 @@ from kernull.estimators.base import OneClassKernelEstimator
 from kernull.estimators.inputs import check_number
 from kernull.mkl.problems import FisherProblem
 from kernull.operators import DenseStack
-from kernull.paper.fusion import (
+from kernull.paper._fusion import (
     ONE,
     constant_diagonal,
     fuse,
@@ -31,13 +31,13 @@ from kernull.paper.fusion import (
 )
 
 
-def check_score_type(score_type: Any, choices: tuple[str, ...]) -> None:
+def _check_score_type(score_type: Any, choices: tuple[str, ...]) -> None:
     """Refuse a score that the method does not have."""
     if score_type not in choices:
         raise ValueError(f"score_type: got {score_type!r}; expected one of {choices}.")
 
 
-def project(cross: Any, fusion: str, V: Array) -> Array:
+def _project(cross: Any, fusion: str, V: Array) -> Array:
     """K V between the rows of a cross stack and the training rows, K the fused kernel."""
     out = np.empty((len(cross), *V.shape[1:]))
     for rows, K in fused_blocks(cross, fusion):
@@ -131,8 +131,14 @@ class FusedFisherRule:
     """Of the kernel, where there is no ridge."""
 
     def score(self, cross: Any) -> Array:
-        """Scores of new rows."""
-        projection = project(cross, self.fusion, self.coef)
+        """Scores of new rows, of shape (m,); higher is more normal.
+
+        Parameters
+        ----------
+        cross : DenseStack or CrossKernels
+            Kernels between m new and the training rows.
+        """
+        projection = _project(cross, self.fusion, self.coef)
         if self.score_type == "projection":
             return projection
         scale = 1.0 if self.score_type == "distance" else np.sqrt(self.coef.sum())
@@ -148,8 +154,15 @@ class FusedFisher:
     score_type: str
 
     def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
-        """Learn from a dense stack."""
-        check_score_type(self.score_type, ("projection", "distance", "null-space"))
+        """Learn from a dense stack; rows have no weights here.
+
+        Parameters
+        ----------
+        training : Training
+            With its ``stack``.
+        row_weight : None
+        """
+        _check_score_type(self.score_type, ("projection", "distance", "null-space"))
         K = fuse(training.stack, self.fusion)
         if self.delta == 0:
             coef, rank = null_space(K)
@@ -159,7 +172,13 @@ class FusedFisher:
 
 
 def null_space(K: Array) -> tuple[Array, int]:
-    """Solve K a = 1 in the least-squares sense, with the shortest a; and the rank of K."""
+    """Solve K a = 1 in the least-squares sense, with the shortest a; and the rank of K.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Positive semidefinite.
+    """
     values, vectors = eigh(K, check_finite=False)
     real = values > len(K) * np.finfo(float).eps * float(np.abs(values).max())
     values, vectors = values[real], vectors[:, real]
@@ -256,7 +275,7 @@ class GaussianRule:
     def score(self, cross: Any) -> Array:
         """Scores of new rows."""
         if self.score_type == "mean":
-            return project(cross, self.fusion, self.coef)
+            return _project(cross, self.fusion, self.coef)
         mean, variance = self.moments(cross)
         if self.score_type == "variance":
             return -variance
@@ -287,7 +306,7 @@ class GaussianProcess:
 
     def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
         """Learn from a dense stack."""
-        check_score_type(self.score_type, ("mean", "variance", "log_density", "ratio"))
+        _check_score_type(self.score_type, ("mean", "variance", "log_density", "ratio"))
         stack = training.stack
         K = fuse(stack, self.fusion)
         factor = np.tril(FisherProblem(DenseStack(K[None]), self.noise).factorise(ONE))

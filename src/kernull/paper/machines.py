@@ -22,7 +22,7 @@ from kernull.mkl.problems import OneClassSVMProblem, SVDDProblem
 from kernull.mkl.solvers import Solver, solve
 from kernull.mkl.solvers.base import iterations_logged
 from kernull.operators import DenseStack
-from kernull.paper.fusion import ONE, constant_diagonal, self_similarity
+from kernull.paper._fusion import ONE, constant_diagonal, self_similarity
 
 #: Relative duality gap to stop at: libsvm's single precision allows little below 1e-5.
 TOLERANCE = 1e-4

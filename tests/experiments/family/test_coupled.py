@@ -71,7 +71,7 @@ def test_the_learned_coupling_by_cvxpy():
     best.solve(solver=cvxpy.CLARABEL)
     result = solve(FisherProblem(coupled, ridge), LpBall(2), tol=1e-9)
     assert result.value == pytest.approx(best.value, rel=1e-6)
-    mixed = MixedBall.of_matrix(2.0, 1.0, (stack.J, len(T)))
+    mixed = MixedBall(2.0, 1.0, np.repeat(np.arange(stack.J), len(T)))
     assert solve(FisherProblem(coupled, ridge), mixed, tol=1e-7).converged
 
 

@@ -77,7 +77,7 @@ def test_localised_weights_by_cvxpy(p, r):
     objective = 2 * cvxpy.sum(a) - ridge * cvxpy.sum_squares(a) - dual_norm(inner, p)
     best = cvxpy.Problem(cvxpy.Maximize(objective))
     best.solve(solver=cvxpy.CLARABEL)
-    ball = MixedBall.of_matrix(p, r, (stack.J, L))
+    ball = MixedBall(p, r, np.repeat(np.arange(stack.J), L))
     result = solve(FisherProblem(gated, ridge), ball, tol=1e-7)
     assert result.converged
     assert result.value == pytest.approx(best.value, rel=1e-5)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kernull.mkl.balls import LpBall, Simplex, simplex
+from kernull.mkl.balls import LpBall, Simplex, _quadratic
 
 P = [1.0, 1 + 1e-9, 32 / 31, 4 / 3, 2.0, 8.0, 1e6, np.inf]
 VECTORS = {
@@ -216,13 +216,13 @@ def test_many_weights_cost_few_and_small_systems(monkeypatch):
     """From a full start of 500 weights, the work follows the few that stay positive."""
     rng = np.random.default_rng(0)
     root, sizes = rng.normal(size=(500, 20)), []
-    plain = simplex._equality_step
+    plain = _quadratic._equality_step
 
     def counted(w, H):
         sizes.append(len(w))
         return plain(w, H)
 
-    monkeypatch.setattr(simplex, "_equality_step", counted)
+    monkeypatch.setattr(_quadratic, "_equality_step", counted)
     c = Simplex().minimise_model(rng.uniform(1, 2, 500), root @ root.T, np.full(500, 1 / 500))
     used = np.count_nonzero(c)
     assert used <= 21  # no more than the rank of H, plus one

@@ -22,15 +22,12 @@ class Ball(Protocol):
         ...
 
     def oracle(self, u: Array) -> Array:
-        """A maximiser of b'u over the set; u may be negative.
+        """A maximiser of b'u over the set, of shape (J,).
 
         Parameters
         ----------
         u : array of shape (J,)
-
-        Returns
-        -------
-        array of shape (J,)
+            May be negative.
         """
         ...
 
@@ -49,24 +46,17 @@ class Ball(Protocol):
         Parameters
         ----------
         J : int
-
-        Returns
-        -------
-        array of shape (J,)
+            Number of weights.
         """
         ...
 
     def normalise(self, b: Array) -> Array:
-        """Scale b >= 0 onto the boundary.
+        """Scale weights onto the boundary.
 
         Parameters
         ----------
         b : array of shape (J,)
-            Weights, zero or more.
-
-        Returns
-        -------
-        array of shape (J,)
+            Zero or more.
         """
         ...
 

@@ -11,8 +11,14 @@ import numpy as np
 
 from kernull._fields import stored
 from kernull._typing import Array
-from kernull.mkl.balls._sphere import P_INF, P_ONE, Sphere, minimise_on_sphere
-from kernull.mkl.balls.simplex import minimise_on_simplex
+from kernull.mkl.balls._quadratic import (
+    P_INF,
+    P_ONE,
+    Sphere,
+    convex_norm,
+    minimise_on_simplex,
+    minimise_on_sphere,
+)
 
 
 @stored
@@ -88,12 +94,8 @@ class LpBall:
         Parameters
         ----------
         u : array of shape (J,)
-            Minus the gradient at b.
+            Minus the gradient of F at b.
         b : array of shape (J,)
-
-        Returns
-        -------
-        array of shape (J,)
         """
         if self._uniform_only:
             return self.uniform(len(u))
@@ -107,10 +109,6 @@ class LpBall:
         Parameters
         ----------
         b : cvxpy.Variable of shape (J,)
-
-        Returns
-        -------
-        list of cvxpy constraints
         """
         return [b >= 0, convex_norm(b, self.p) <= 1]
 
@@ -151,12 +149,3 @@ class LpBall:
 
     def _sphere(self, J: int) -> Sphere:
         return Sphere(self.p, self.p, np.zeros(J, dtype=np.intp))
-
-
-def convex_norm(x: Any, p: float) -> Any:
-    """The p-norm of a cvxpy expression."""
-    import cvxpy
-
-    if p < P_ONE or p > P_INF:
-        return cvxpy.norm(x, 1 if p < P_ONE else "inf")
-    return cvxpy.pnorm(x, p, approx=False)

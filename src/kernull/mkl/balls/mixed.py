@@ -9,8 +9,8 @@ import numpy as np
 
 from kernull._fields import stored
 from kernull._typing import Array
-from kernull.mkl.balls._sphere import P_INF, P_ONE, Sphere, minimise_on_sphere
-from kernull.mkl.balls.lp import LpBall, convex_norm
+from kernull.mkl.balls._quadratic import P_INF, P_ONE, Sphere, convex_norm, minimise_on_sphere
+from kernull.mkl.balls.lp import LpBall
 
 
 @stored
@@ -30,8 +30,8 @@ class MixedBall:
     r : float in [1, inf]
         Norm within a group.
     groups : sequence of length J, optional
-        Name of each weight's group. None: an estimator takes the view of each kernel, and
-        `with_groups` names them elsewhere.
+        Name of each weight's group. None: an estimator takes the view of each kernel. For a table
+        of weights, row by row, ``np.arange(J) // columns`` is the matrix norm of Arashloo (2021).
 
     Notes
     -----
@@ -63,49 +63,9 @@ class MixedBall:
         self._members = [np.flatnonzero(self.labels == g) for g in range(len(names))]
         self._sphere = Sphere(self.p, self.r, self.labels)
 
-    @classmethod
-    def of_matrix(
-        cls, p: float, r: float, shape: tuple[int, int], within: str = "row"
-    ) -> MixedBall:
-        r"""The matrix norm (r, p) of weights that form a table, kernel by kernel (Arashloo, 2021).
-
-        .. math:: \|B\|_{r,p} = \Big(\sum_i \big(\sum_k B_{ik}^r\big)^{p/r}\Big)^{1/p} \le 1
-
-        Weights stand in a table of a shape such as regions of a face x networks, or features x
-        widths, and are listed row by row. The r-norm is taken ``within`` each "row" (or "column")
-        and the p-norm between them: the kernels of a row are tied to each other, more or less
-        sparsely than the rows are.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> ball = MixedBall.of_matrix(p=2, r=1, shape=(2, 2))
-        >>> ball.support(np.array([3.0, 1.0, 4.0, 2.0]))  # the best of each row
-        5.0
-        >>> MixedBall.of_matrix(p=2, r=1, shape=(2, 2), within="column").labels.tolist()
-        [0, 1, 0, 1]
-        """
-        rows, columns = (int(side) for side in shape)
-        if rows < 1 or columns < 1:
-            raise ValueError(f"shape: got {shape!r}; expected two positive numbers.")
-        if within not in ("row", "column"):
-            raise ValueError(f"within: got {within!r}; expected 'row' or 'column'.")
-        number = np.arange(rows * columns)
-        groups = number // columns if within == "row" else number % columns
-        return cls(p, r, groups.tolist())
-
     def __repr__(self) -> str:
         groups = "" if self.groups is None else f", {len(self._members)} groups"
         return f"MixedBall(p={self.p:g}, r={self.r:g}{groups})"
-
-    def with_groups(self, groups: Sequence[Any]) -> MixedBall:
-        """The ball of the same norms over these groups.
-
-        Parameters
-        ----------
-        groups : sequence of length J
-        """
-        return MixedBall(self.p, self.r, groups)
 
     @property
     def polyhedral(self) -> bool:

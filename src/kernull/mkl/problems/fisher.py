@@ -97,28 +97,13 @@ class FisherProblem(Problem):
         return np.asarray(self.row_scale.reshape(-1, *[1] * (V.ndim - 1)) * V)
 
     def on(self, stack: Stack) -> FisherProblem:
-        """The same problem with other kernels of the same rows.
-
-        Parameters
-        ----------
-        stack : Stack
-            J kernels of n rows.
-        """
+        """The same problem with other kernels of the same rows."""
         other = copy.copy(self)
         other.stack, other.n_evaluations = stack, 0
         return other
 
     def products(self, V: Array) -> Array:
-        """K_j V for all j in one pass over the kernels: (n, k) -> (J, n, k).
-
-        Parameters
-        ----------
-        V : array of shape (n, k)
-
-        Returns
-        -------
-        array of shape (J, n, k)
-        """
+        """K_j V for all j in one pass over the kernels: (n, k) -> (J, n, k)."""
         if self.row_scale is None:
             return self.stack.products(V)
         out = self.stack.products(self._scale(V))
@@ -137,17 +122,9 @@ class FisherProblem(Problem):
         return FisherProblem(DenseStack(matrices), self.ridge, Q.T @ self.target)
 
     def factorise(self, weights: Array) -> Array:
-        """Lower Cholesky factor of the scaled rho I + K_b.
+        """Lower Cholesky factor of the scaled rho I + K_b, of shape (n, n).
 
         That of the last evaluation, where these are its weights: a solver ends where it evaluated.
-
-        Parameters
-        ----------
-        weights : array of shape (J,)
-
-        Returns
-        -------
-        array of shape (n, n)
         """
         last, self._last = self._last, None  # whoever gets a factor may use it up
         if last is not None and np.array_equal(last[0], weights):
@@ -210,16 +187,7 @@ class FisherProblem(Problem):
         )
 
     def solution(self, weights: Array) -> Array:
-        """The exact a(b), from one factorisation.
-
-        Parameters
-        ----------
-        weights : array of shape (J,)
-
-        Returns
-        -------
-        array of shape (n,)
-        """
+        """The exact a(b), of shape (n,), from one factorisation."""
         a = np.asarray(dpotrs(self.factorise(weights), self.target, lower=1)[0])
         return a if self.row_scale is None else self._scale(a)
 

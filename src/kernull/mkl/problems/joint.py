@@ -98,30 +98,11 @@ class JointFisherProblem(FisherProblem):
         return Evaluation(weights, value, u, coef, lower_bound, curvature)
 
     def solutions(self, weights: Array) -> list[Array]:
-        """Exact a(b) for every task.
-
-        Parameters
-        ----------
-        weights : array of shape (J,)
-
-        Returns
-        -------
-        list of arrays of shape (n_t,)
-        """
+        """Exact a(b) for every task, of shape (n_t,) each."""
         return self.each(lambda task: task.solution(weights))
 
     def split(self, coef: Array) -> list[Array]:
-        """Coefficients of each task.
-
-        Parameters
-        ----------
-        coef : array of shape (n,)
-            Coefficients of all tasks, one after the other.
-
-        Returns
-        -------
-        list of arrays of shape (n_t,)
-        """
+        """Coefficients of each task, of those of all tasks one after the other."""
         return [coef[rows] for rows in self.blocks.slices]
 
     def each(self, call: Callable[[FisherProblem], T]) -> list[T]:

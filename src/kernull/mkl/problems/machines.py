@@ -5,7 +5,7 @@ Both are a quadratic programme, solved by scikit-learn's libsvm.
 .. math:: \min_a \tfrac12 a'Qa \quad\text{subject to}\quad 0 \le a_i \le 1/(\nu n),\; 1'a = 1
 
 libsvm keeps Q in single precision and stops on a tolerance of its own, so that its answer is a
-little off. `slack` turns any answer into a certified one.
+little off. `CappedProblem.slack` turns any answer into a certified one.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ class CappedProblem(Problem):
     def __init__(self, stack: DenseStack, nu: Any) -> None:
         self.stack = stack
         self.nu = check_nu(nu)
+        #: The largest coefficient.
+        self.cap = 1.0 / (self.nu * stack.n)
         self.diagonal = np.zeros((stack.J, stack.n))
         self.J = stack.J
         # That of libsvm's answers, or of the kernels if that is worse.
@@ -60,7 +62,7 @@ class CappedProblem(Problem):
 
     def _solve(self, K: Array, d: Array) -> Array:
         """The coefficients a of a combined kernel."""
-        return solve_capped(K, self.nu)
+        return _solve_capped(K, self.nu)
 
     def inner(self, weights: Array) -> Array:
         """The coefficients a at b.
@@ -76,19 +78,7 @@ class CappedProblem(Problem):
         return self._solve(self.stack.combine(weights), weights @ self.diagonal)
 
     def plane(self, a: Array, Ka: Array | None = None) -> Array:
-        """u(a) for any feasible a: F(b) >= -b'u(a) for all b.
-
-        Parameters
-        ----------
-        a : array of shape (n,)
-            Feasible coefficients.
-        Ka : array of shape (J, n), optional
-            K_j a, where it is known.
-
-        Returns
-        -------
-        array of shape (J,)
-        """
+        """u(a) for any feasible a, of shape (J,): F(b) >= -b'u(a) for all b."""
         Ka = self.stack.products(a) if Ka is None else Ka
         return np.asarray(0.5 * self.quadratic * Ka @ a - self.diagonal @ a)
 
@@ -102,18 +92,41 @@ class CappedProblem(Problem):
         # What each kernel pulls the rows with; the inner gradient is c times its sum.
         pull = Ka - self.diagonal / self.quadratic
         u = self.plane(a, Ka)
-        value = -float(weights @ u) + slack(self.quadratic * (weights @ pull), a, self.nu)
+        value = -float(weights @ u) + self.slack(self.quadratic * (weights @ pull), a)
         floor = _ROUNDING * float(d.max())
 
         def lower_bound(support: float) -> float:
             return -support if abs(support) > floor else 0.0
 
         def second_order() -> Array:
-            free = free_rows(a, self.nu)
+            free = self._free(a)
             return self.quadratic * curvature(K[np.ix_(free, free)], pull[:, free].T)
 
         value = value if abs(value) > floor else 0.0
         return Evaluation(weights, value, u, a, lower_bound, second_order)
+
+    def slack(self, gradient: Array, a: Array) -> float:
+        r"""How far a is from optimal at most: :math:`\max_{a'} g'(a - a')` over the feasible a'.
+
+        By convexity no feasible point has a value below that of a minus this number.
+        """
+        # Fill the smallest entries first.
+        share = np.clip(1.0 - self.cap * np.arange(len(a)), 0.0, self.cap)
+        return max(float(gradient @ a - np.sort(gradient) @ share), 0.0)
+
+    def _free(self, a: Array) -> Mask:
+        """Rows strictly between their bounds: those on the boundary of the description."""
+        return np.asarray((a > 1e-9 * self.cap) & (a < (1.0 - 1e-9) * self.cap))
+
+    def _boundary(self, g: Array, a: Array) -> float:
+        """Mean of g over the free rows, or the middle of what the bounded rows allow, as libsvm."""
+        free = self._free(a)
+        if free.any():
+            return float(g[free].mean())
+        outside = a > 0.5 * self.cap
+        low = float(g[outside].max())
+        # With nu = 1 every row is outside, and any rho beyond the last of them would do.
+        return low if outside.all() else 0.5 * (low + float(g[~outside].min()))
 
 
 class OneClassSVMProblem(CappedProblem):
@@ -158,14 +171,8 @@ class OneClassSVMProblem(CappedProblem):
     quadratic = 1.0
 
     def offset(self, weights: Array, a: Array) -> float:
-        """Rho, the projection at which rows turn into outliers: that of the free rows.
-
-        Parameters
-        ----------
-        weights : array of shape (J,)
-        a : array of shape (n,)
-        """
-        return boundary(weights @ self.stack.products(a), a, self.nu)
+        """Rho, the projection at which rows turn into outliers: that of the free rows."""
+        return self._boundary(weights @ self.stack.products(a), a)
 
 
 class SVDDProblem(CappedProblem):
@@ -216,27 +223,14 @@ class SVDDProblem(CappedProblem):
 
     def _solve(self, K: Array, d: Array) -> Array:
         Q = K - 0.5 * d[:, None] - 0.5 * d[None, :] + float(d.mean())
-        return solve_capped(Q, self.nu)
+        return _solve_capped(Q, self.nu)
 
     def sphere(self, weights: Array, a: Array) -> tuple[float, float]:
-        """Squared radius R^2 of the description, and a'K_d a, the squared norm of its centre.
-
-        Parameters
-        ----------
-        weights : array of shape (J,)
-        a : array of shape (n,)
-
-        Returns
-        -------
-        radius : float
-            Squared.
-        centre : float
-            Squared norm.
-        """
+        """Squared radius R^2 of the description, and a'K_d a, the squared norm of its centre."""
         g = weights @ self.stack.products(a)
         norm2 = float(g @ a)
         # Squared distance to the centre of row i is k_ii - 2 g_i + a'K a.
-        return -2.0 * boundary(g - 0.5 * (weights @ self.diagonal), a, self.nu) + norm2, norm2
+        return -2.0 * self._boundary(g - 0.5 * (weights @ self.diagonal), a) + norm2, norm2
 
 
 class _QuietSVM(OneClassSVM):
@@ -250,21 +244,11 @@ class _QuietSVM(OneClassSVM):
         pass
 
 
-def solve_capped(Q: Array, nu: float) -> Array:
+def _solve_capped(Q: Array, nu: float) -> Array:
     """The minimiser a; Q need only be positive semidefinite on vectors that sum to zero.
 
     libsvm moves weight between two rows at a time, so it never leaves the plane 1'a = 1 and a
     constant added to Q changes nothing.
-
-    Parameters
-    ----------
-    Q : array of shape (n, n)
-    nu : float in (0, 1]
-        Share of rows that may lie outside.
-
-    Returns
-    -------
-    array of shape (n,)
     """
     total = nu * len(Q)
     scale = float(np.abs(Q).max()) or 1.0
@@ -282,61 +266,6 @@ def solve_capped(Q: Array, nu: float) -> Array:
     return a
 
 
-def slack(gradient: Array, a: Array, nu: float) -> float:
-    r"""How far a is from optimal at most: :math:`\max_{a'} g'(a - a')` over the feasible a'.
-
-    By convexity no feasible point has a value below that of a minus this number.
-
-    Parameters
-    ----------
-    gradient : array of shape (n,)
-        Gradient g.
-    a : array of shape (n,)
-        Feasible coefficients.
-    nu : float in (0, 1]
-        Share of rows that may lie outside.
-    """
-    cap = 1.0 / (nu * len(a))
-    share = np.clip(1.0 - cap * np.arange(len(a)), 0.0, cap)  # fill the smallest entries first
-    return max(float(gradient @ a - np.sort(gradient) @ share), 0.0)
-
-
-def free_rows(a: Array, nu: float) -> Mask:
-    """Rows strictly between their bounds: those on the boundary of the description.
-
-    Parameters
-    ----------
-    a : array of shape (n,)
-    nu : float in (0, 1]
-        Share of rows that may lie outside.
-
-    Returns
-    -------
-    mask of shape (n,)
-    """
-    cap = 1.0 / (nu * len(a))
-    return np.asarray((a > 1e-9 * cap) & (a < (1.0 - 1e-9) * cap))
-
-
-def boundary(g: Array, a: Array, nu: float) -> float:
-    """Mean of g over the free rows, or the middle of what the bounded rows allow, as libsvm's.
-
-    Parameters
-    ----------
-    g : array of shape (n,)
-    a : array of shape (n,)
-    nu : float in (0, 1]
-        Share of rows that may lie outside.
-    """
-    free = free_rows(a, nu)
-    if free.any():
-        return float(g[free].mean())
-    outside = a > 0.5 / (nu * len(a))
-    low = float(g[outside].max())
-    # With nu = 1 every row is outside, and any rho beyond the last of them would do.
-    return low if outside.all() else 0.5 * (low + float(g[~outside].min()))
-
-
 def curvature(K: Array, V: Array) -> Array:
     r"""V'PV, P the inverse of K on vectors that sum to zero: curvature at a fixed set of free rows.
 
@@ -344,17 +273,6 @@ def curvature(K: Array, V: Array) -> Array:
 
     with the combined kernel K of the free rows, of shape (f, f), and the change V of the inner
     gradient there with each weight, of shape (f, J).
-
-    Parameters
-    ----------
-    K : array of shape (f, f)
-        Combined kernel of the free rows.
-    V : array of shape (f, J)
-        K_j a on the free rows.
-
-    Returns
-    -------
-    array of shape (J, J)
     """
     f, J = V.shape
     if f < 2:  # a single free row cannot move: the solution is locally constant

@@ -24,7 +24,7 @@ from kernull.mkl.balls import Ball
 from kernull.mkl.problems import Evaluation, Problem
 from kernull.operators import Budget
 
-#: What ``"auto"`` may stand for; see `pick`.
+#: What ``"auto"`` may stand for; see `_pick`.
 AUTOMATIC = ("newton", "subspace", "cutting-plane", "frank-wolfe")
 
 
@@ -125,11 +125,6 @@ class Run:
             Value and u at a point.
         step : bool
             Whether it is a step of the history.
-
-        Returns
-        -------
-        float
-            Its relative gap.
         """
         gap = relative_gap(point, self.ball.support(point.u))
         if self.best is None or point.value <= self.best.value or gap <= self.tol:
@@ -149,8 +144,6 @@ class Run:
     ) -> Result:
         """The best point as a result; warns, with advice, when its gap is above the tolerance.
 
-        Each point seen is an iteration unless ``n_iter`` says otherwise.
-
         Parameters
         ----------
         solver : str
@@ -158,7 +151,7 @@ class Run:
         advice : str, optional
             What to do, for the warning.
         n_iter : int, optional
-            Number of iterations.
+            Number of iterations, where it is not that of the points seen.
         """
         assert self.best is not None
         converged = self.best_gap <= self.tol
@@ -191,33 +184,16 @@ def relative_gap(point: Evaluation, support: float) -> float:
 
     The certificate: in [0, 1] for problems whose value is positive. ``support`` is that of the
     ball at the point's u.
-
-    Parameters
-    ----------
-    point : Evaluation
-        Value and u at a point.
-    support : float
-        h(u) of the ball.
     """
     upper, lower = point.value, point.lower_bound(support)
     scale = max(abs(upper), abs(lower))
     return max(upper - lower, 0.0) / scale if scale > 0 else 0.0
 
 
-def starting_weights(ball: Ball, J: int, init: Any) -> Array:
-    """The user's starting weights on the boundary of the ball.
-
-    Parameters
-    ----------
-    ball : Ball
-    J : int
-    init : None or array of shape (J,)
-        Starting weights as passed; None: uniform.
-
-    Returns
-    -------
-    array of shape (J,)
-    """
+def _starting_weights(ball: Ball, J: int, init: Any) -> Array:
+    """Starting weights, uniform unless the user has others, on the boundary of the ball."""
+    if init is None:
+        return ball.uniform(J)
     init = np.asarray(init, dtype=float)
     if init.shape != (J,) or not np.isfinite(init).all() or (init < 0).any() or not init.any():
         raise ValueError(
@@ -237,17 +213,7 @@ class Algorithm:
     problem_needs: tuple[str, ...] = ("evaluate",)
 
     def lacks(self, problem: Problem, ball: Ball) -> list[str]:
-        """Names of what this solver needs and problem and ball, which may be a user's, lack.
-
-        Parameters
-        ----------
-        problem : Problem
-        ball : Ball
-
-        Returns
-        -------
-        list of str
-        """
+        """Names of what this solver needs and problem and ball, which may be a user's, lack."""
         needs: list[tuple[Any, str]] = [(ball, f"ball.{name}") for name in self.ball_needs]
         needs += [(problem, f"problem.{name}") for name in self.problem_needs]
         return [name for owner, name in needs if not hasattr(owner, name.partition(".")[2])]
@@ -320,23 +286,10 @@ class Solver:
         if limit is not None and not (whole and limit >= 1):
             raise ValueError(f"max_iter: got {limit!r}; expected a whole number, at least 1.")
 
-    def prepare(self, problem: Problem, ball: Ball) -> tuple[Callable[..., Result], int]:
-        """The function of a `Run` for a problem on a ball, and how long it may run by default.
-
-        Parameters
-        ----------
-        problem : Problem
-        ball : Ball
-
-        Returns
-        -------
-        algorithm : callable
-            From a `Run` to a `Result`.
-        max_iter : int
-            Most iterations by default.
-        """
+    def prepared(self, problem: Problem, ball: Ball) -> tuple[Callable[..., Result], int]:
+        """The function of a `Run` for a problem on a ball, and how long it may run by default."""
         is_auto = isinstance(self.name, str) and self.name == "auto"
-        name = pick(problem, ball) if is_auto else self.name
+        name = _pick(problem, ball) if is_auto else self.name
         if not isinstance(name, str) or name not in SOLVERS:
             raise ValueError(
                 f"solver: got {self.name!r}; expected 'auto' or one of {sorted(SOLVERS)}, or an "
@@ -358,15 +311,8 @@ SUBSPACE_ROWS = 600
 USER_MAX_ITER = 5000
 
 
-def pick(problem: Problem, ball: Ball) -> str:
-    """The solver that ``"auto"`` stands for.
-
-    Parameters
-    ----------
-    problem : Problem
-        With J kernels.
-    ball : Ball
-    """
+def _pick(problem: Problem, ball: Ball) -> str:
+    """The solver that ``"auto"`` stands for."""
     stack = problem.stack
     long = stack is not None and (not stack.can_combine or problem.factor_rows >= SUBSPACE_ROWS)
     if long and not SOLVERS["subspace"].lacks(problem, ball):
@@ -418,9 +364,9 @@ def solve(
     chosen = solver
     if not isinstance(solver, Solver):
         chosen = Solver("auto" if of_user else solver, tol, max_iter, options)
-    function, limit = (solver.solve, USER_MAX_ITER) if of_user else chosen.prepare(problem, ball)
+    function, limit = (solver.solve, USER_MAX_ITER) if of_user else chosen.prepared(problem, ball)
     before = problem.n_evaluations
-    weights = ball.uniform(problem.J) if init is None else starting_weights(ball, problem.J, init)
+    weights = _starting_weights(ball, problem.J, init)
     limit = int(chosen.max_iter or limit)
     run = Run(problem, ball, weights, limit, chosen.tol, callback, budget=budget or Budget())
     result: Result = function(run, **chosen.options)

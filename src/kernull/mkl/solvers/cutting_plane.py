@@ -49,11 +49,12 @@ def solve(run: Run) -> Result:
     planes = _Planes(run.problem, ball)
     while (left := max_iter - len(run.history)) > 0:
         first, steps = ball.normalise(weights), min(NEWTON_STEPS, left)
-        result = newton.solve(Run(planes, ball, first, steps, run.tol, run.callback, inner=True))
-        run.history += result.history
+        inner = Run(
+            planes, ball, first, steps, run.tol, run.callback, inner=True, history=run.history
+        )
+        result = newton.solve(inner)
         if result.converged:
-            history = tuple(run.history)
-            return replace(result, n_iter=len(history), history=history)
+            return result
         run.see(planes.certified(), step=False)  # there may be no step left
         for _ in range(min(CUTTING_STEPS, max_iter - len(run.history))):
             goal = planes.mix()

@@ -74,13 +74,6 @@ def solve(run: Run, stop_at_gap: bool = False) -> PrintedResult:
 
     With ``stop_at_gap`` it also ends at the first iterate whose certified gap is at most ``tol``,
     to be timed against solvers that do.
-
-    Parameters
-    ----------
-    run : Run
-        Problem, ball, tolerance and starting weights.
-    stop_at_gap : bool
-        Whether a certified gap of ``tol`` ends it.
     """
     return _iterate(run, run.ball.oracle, "paper", stop_at_gap=stop_at_gap)
 
@@ -146,27 +139,22 @@ def _iterate(
     lowest = Visited(best.weights, best.coef, float(best.value), float(run.best_gap))
     run.best, run.best_gap = point, gap  # the last one is the result
     B = np.array(iterates)
-    cycle = period(B)
+    cycle = _period(B)
     advice = _advice([record.gap for record in run.history], cycle, lowest.gap)
     result = run.result(name, advice=advice, n_iter=len(B) - 1)
     return PrintedResult(**vars(result), best=lowest, cycle=cycle, iterates=B)
 
 
-def period(iterates: Array) -> int:
+def _period(iterates: Array) -> int:
     """Period of the cycle in which iterates end, of shape (k, J); 0 where they do not repeat.
 
     The smallest P >= 2 for which each of the last P iterates is the one P before it.
 
-    Parameters
-    ----------
-    iterates : array of shape (k, J)
-        Weights, one row an iteration.
-
     Examples
     --------
-    >>> period(np.array([[0.5, 0.5], [1, 0], [0, 1], [1, 0], [0, 1]]))
+    >>> _period(np.array([[0.5, 0.5], [1, 0], [0, 1], [1, 0], [0, 1]]))
     2
-    >>> period(np.array([[1.0], [0.5], [0.25], [0.125], [0.0625]]))
+    >>> _period(np.array([[1.0], [0.5], [0.25], [0.125], [0.0625]]))
     0
     """
     moves = np.abs(np.diff(iterates, axis=0)).max(axis=1)

@@ -21,12 +21,11 @@ how far slimming led away from the plain optimum.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
 from kernull._typing import Array
-from kernull.errors import MissingCapabilityError, warn
+from kernull.errors import warn
 from kernull.mkl.problems import Evaluation
 from kernull.mkl.solvers import newton
 from kernull.mkl.solvers.base import Result, Run
@@ -36,13 +35,7 @@ LINE_STEPS = tuple(0.5**k for k in range(8))
 
 
 def effective_share(a: Array) -> float:
-    """n_eff = 1 / (n sum a_i^2) for coefficients that sum to one: 1 where all are equal.
-
-    Parameters
-    ----------
-    a : array of shape (n,)
-        Coefficients that sum to one.
-    """
+    """n_eff = 1 / (n sum a_i^2) for coefficients that sum to one: 1 where all are equal."""
     return 1.0 / (len(a) * float(a @ a))
 
 
@@ -50,18 +43,18 @@ def solve(run: Run, slim_lambda: float = 0.3) -> Result:
     """Descend the slim objective from the uniform weights; see the module's text."""
     if slim_lambda == 0:
         return newton.solve(run)
-    problem, tol, max_iter = run.problem, run.tol, run.max_iter
-    point = problem.evaluate(run.weights)
+    problem, ball, tol = run.problem, run.ball, run.tol
+    point, stopped = problem.evaluate(run.weights), True
     price: float = slim_lambda * abs(point.value)
 
     def objective(e: Evaluation) -> float:
         return float(e.value) - price * effective_share(e.coef)
 
-    stopped = True
-    for _ in range(max_iter):
+    for _ in range(run.max_iter):
         if run.see(point) <= tol:
             break
-        trials = [problem.evaluate(b) for b in _candidates(point, run.ball)]
+        way = newton.model_minimiser(point, ball) - point.weights
+        trials = [problem.evaluate(ball.normalise(point.weights + s * way)) for s in LINE_STEPS]
         best = min(trials, key=objective)
         if objective(best) >= objective(point) - tol * price:
             break
@@ -70,7 +63,7 @@ def solve(run: Run, slim_lambda: float = 0.3) -> Result:
         stopped = False
         run.see(point)
         warn(
-            f"solver='slim' stopped after {max_iter} iterations while its objective was still "
+            f"solver='slim' stopped after {run.max_iter} iterations while its objective was still "
             "falling. Raise max_iter.",
             ConvergenceWarning,
             stacklevel=2,
@@ -78,10 +71,3 @@ def solve(run: Run, slim_lambda: float = 0.3) -> Result:
     # The best by this objective; its gap is that of another one, and no reason to warn.
     run.best, run.best_gap, run.inner = point, run.history[-1].gap, True
     return replace(run.result("slim"), converged=stopped)
-
-
-def _candidates(point: Evaluation, ball: Any) -> list[Array]:
-    if point.curvature is None:
-        raise MissingCapabilityError("solver='slim' needs a problem that gives its curvature.")
-    goal: Array = ball.minimise_model(point.u, point.curvature(), point.weights)
-    return [ball.normalise(point.weights + step * (goal - point.weights)) for step in LINE_STEPS]

@@ -150,7 +150,7 @@ def solve(run: Run) -> Result:
     limit = max(run.budget.max_columns, FEWEST_COLUMNS)
     preconditioner = None
     if run.budget.preconditioner_rows:
-        preconditioner = landmark_preconditioner(problem, run.budget.preconditioner_rows)
+        preconditioner = _preconditioner(problem, run.budget.preconditioner_rows)
     gap, columns = 1.0, [problem.target]
     coarse = _solve_coarse(run)
     if coarse is not None:
@@ -178,10 +178,9 @@ def solve(run: Run) -> Result:
         left = run.max_iter - len(run.history)
         if can_combine and left > 0 and basis.m >= max(30, HANDOVER_SHARE * problem.n):
             # That solver finishes from the weights found, under one history.
-            last = Run(problem, ball, ball.normalise(weights), left, tol, run.callback)
-            result: Result = reduced(last)
-            history = (*run.history, *result.history)
-            return replace(result, solver="subspace", history=history, n_iter=len(history))
+            first, history = ball.normalise(weights), run.history
+            last = Run(problem, ball, first, left, tol, run.callback, history=history)
+            return replace(reduced(last), solver="subspace")
         residual = problem.target - problem.ridge * a - weights @ Ka
         if basis.m >= limit:
             basis.press(weights, y, int(KEEP_SHARE * limit))
@@ -191,21 +190,8 @@ def solve(run: Run) -> Result:
     return replace(run.result("subspace"), basis=basis)
 
 
-def landmark_preconditioner(
-    problem: FisherProblem, landmarks: int
-) -> Callable[[Array, Array], Array]:
-    """Nystroem's inverse from a few rows, drawn at random: fewer passes at small ridges.
-
-    Parameters
-    ----------
-    problem : FisherProblem
-    landmarks : int
-
-    Returns
-    -------
-    callable
-        From weights (J,) and residuals (n, k) to directions (n, k).
-    """
+def _preconditioner(problem: FisherProblem, landmarks: int) -> Callable[[Array, Array], Array]:
+    """Nystroem's inverse from a few rows, drawn at random: fewer passes at small ridges."""
     rng = np.random.default_rng(0)
     index = np.sort(rng.choice(problem.n, min(landmarks, problem.n), replace=False))
     return problem.stack.landmark_inverse(index, problem.ridge, problem.row_scale)
