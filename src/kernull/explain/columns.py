@@ -123,7 +123,7 @@ class ColumnReason:
         elif self.share * (self.rows + 0.5) < 1:  # where one is as far off, it is 1 / rows or more
             rare = f"none of {self.rows:,} normal rows is as far off"
         elif self.share < 0.2:
-            rare = f"about 1 in {round_to_two(1 / self.share):,} is as far off"
+            rare = f"about 1 in {_round_to_two(1 / self.share):,} is as far off"
         return f"{self.column} is {value}; {self.usual} is usual{whom}; {rare}."
 
     def _words_of_category(self) -> str:
@@ -131,7 +131,7 @@ class ColumnReason:
             return f"{self.column} is empty; a row with such gaps is flagged."
         if not self.expected:
             return f"{self.column} is {self.value!r}, which no training row has."
-        percent = f"1 in {round_to_two(1 / self.share):,}"
+        percent = f"1 in {_round_to_two(1 / self.share):,}"
         percent = f"{self.share:.0%} of the" if self.share >= 0.01 else percent
         common = f"{self.column} is {self.value!r}, as in {percent} normal rows"
         if self.expected != self.value and self.sure:
@@ -143,7 +143,7 @@ class ColumnReason:
         return {**asdict(self), "usual": self.usual, "words": self.words}
 
 
-def round_to_two(value: float) -> int:
+def _round_to_two(value: float) -> int:
     """A count to two digits."""
     size = 10 ** max(int(np.log10(max(value, 1.0))) - 1, 0)
     return int(round(value / size) * size)

@@ -34,7 +34,7 @@ class Display:
         return self
 
 
-def get_axes(ax: Any, **figure: Any) -> Any:
+def _get_axes(ax: Any, **figure: Any) -> Any:
     """The axes given, or those of a new figure."""
     if ax is not None:
         return ax
@@ -90,7 +90,7 @@ class WeightsDisplay(Display):
         order = np.argsort(-self.weights, kind="stable")
         hidden = len(order) - most
         order = order[:most]
-        ax = get_axes(ax, figsize=(6.4, 1.4 + 0.26 * len(order)))
+        ax = _get_axes(ax, figsize=(6.4, 1.4 + 0.26 * len(order)))
         values = self.weights[order]
         places = np.arange(len(order))
         ax.barh(places, values, height=0.66, color=np.where(values > 0, NORMAL, PALE))
@@ -167,7 +167,7 @@ class ConvergenceDisplay(Display):
         ax : matplotlib axes, optional
             Where to draw; a new figure by default.
         """
-        ax = get_axes(ax, figsize=(6.0, 3.6))
+        ax = _get_axes(ax, figsize=(6.0, 3.6))
         steps = np.arange(1, len(self.gaps) + 1)
         shown = np.maximum(self.gaps, 1e-16)  # a gap of zero has no logarithm
         ax.plot(steps, shown, marker="o", markersize=3.5, linewidth=1.4, label=self.label)
@@ -247,7 +247,7 @@ class ScoresDisplay(Display):
         bins : int
             Number of bins.
         """
-        ax = get_axes(ax, figsize=(6.4, 3.8))
+        ax = _get_axes(ax, figsize=(6.4, 3.8))
         filled = {name: s for name, s in self.groups.items() if len(s)}
         edges = np.histogram_bin_edges(np.concatenate(list(filled.values())), bins)
         colours = {"calibration": PALE, "outliers": OUTLIER}

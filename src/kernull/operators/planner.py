@@ -67,10 +67,10 @@ def basis_columns(J: int, n: int, limit: int) -> int:
 
     It grows by doubling, and takes half as much again while it does.
     """
-    return int(limit / basis_bytes(J, n, 1))
+    return int(limit / _basis_bytes(J, n, 1))
 
 
-def basis_bytes(J: int, n: int, columns: int) -> float:
+def _basis_bytes(J: int, n: int, columns: int) -> float:
     """Bytes that a subspace basis of so many columns takes at most."""
     return 1.5 * columns * 8.0 * n * (J + 1)
 
@@ -118,7 +118,7 @@ def plan_storage(
         raise MemoryLimitError(
             f"memory_limit: {format_bytes(limit)} is too little for {J} kernels of {n} rows: the "
             f"solver keeps at least a basis of {fewest} columns, "
-            f"{format_bytes(basis_bytes(J, n, fewest))}, besides the data. Raise memory_limit, "
+            f"{format_bytes(_basis_bytes(J, n, fewest))}, besides the data. Raise memory_limit, "
             f"{instead}or use fewer kernels, or a random subset of the rows."
         )
     reason = ""
@@ -205,7 +205,7 @@ def plan(
     if chosen.storage == "dense":
         return Planned(tiles.dense(), Budget(columns), chosen.storage)
     if chosen.storage == "nystroem":
-        room = int(limit - basis_bytes(J, n, columns))
+        room = int(limit - _basis_bytes(J, n, columns))
         low = LowRankStack(tiles, choose_landmarks(kernel_set, landmarks), keep_bytes=room)
         return Planned(low, Budget(columns), chosen.storage)
     if device is None:  # the basis gets what the preconditioner leaves, or all

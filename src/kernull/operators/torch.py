@@ -66,7 +66,7 @@ def device_preconditioner_rows(n: int) -> int:
     return 0 if n < PRECONDITIONED_ROWS else min(LANDMARKS, LANDMARK_NUMBERS // n)
 
 
-def torch_dtype(dtype: Any) -> Any:
+def _torch_dtype(dtype: Any) -> Any:
     """The type of tensors for a type of NumPy's."""
     return torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
 
@@ -142,7 +142,7 @@ class TorchTiledStack(TorchStack, TiledStack):
         left: KernelSet | None = None,
         scale: Array | None = None,
     ) -> None:
-        self.dtype = dtype if isinstance(dtype, torch.dtype) else torch_dtype(dtype)
+        self.dtype = dtype if isinstance(dtype, torch.dtype) else _torch_dtype(dtype)
         self.options = {"device": device, "dtype": self.dtype}
         if not is_rbf(kernel_set):
             raise MissingCapabilityError(
@@ -210,7 +210,7 @@ class TorchTiledStack(TorchStack, TiledStack):
             work(v, inverse_squares, V if V.ndim == 2 else V[places], out[places])
         return out
 
-    def combined_bands(self, weights: Array) -> Iterator[tuple[slice, Any]]:
+    def _combined_bands(self, weights: Array) -> Iterator[tuple[slice, Any]]:
         """The sum of b_j K_j, without the factors of the kernels, in bands of rows."""
         rights = [self._right(v) for v, _, _ in self._views]
         for band in self._bands():
@@ -359,7 +359,7 @@ class TorchLandmarks:
         if self._C is None:
             self._C = torch.empty((n, m), dtype=stack.dtype, device=stack.device)
         C, core = self._C, torch.zeros((m, m), dtype=torch.float64, device=stack.device)
-        for band, K in stack.combined_bands(scaled):
+        for band, K in stack._combined_bands(scaled):
             if self.row_scale is not None:
                 K = K * self.row_scale[band, None] * self.row_scale[self.index]
             C[band] = K

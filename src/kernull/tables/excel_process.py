@@ -94,7 +94,7 @@ def _local(name: str) -> str:
     return name.rpartition("}")[2]
 
 
-def uncomputed(content: bytes, sheet: str) -> Formulas:
+def _uncomputed(content: bytes, sheet: str) -> Formulas:
     """Formulas of a sheet whose cells have no value; .xls files do not tell."""
     if not zipfile.is_zipfile(io.BytesIO(content)):
         return {}
@@ -205,7 +205,7 @@ def main() -> None:
         sheet = book.get_sheet_by_name(name)
         formulas: Formulas = {}
         try:
-            formulas = uncomputed(content, name)
+            formulas = _uncomputed(content, name)
         except MemoryError:
             raise
         except Exception:  # calamine read it, whatever is odd about it

@@ -83,7 +83,7 @@ class Table:
             for row in np.flatnonzero(mask)
         )
         what = "a date" if of == "empty" else "a number"  # of numbers, only empty cells are gaps
-        said = "; ".join(self.complaint(name, row, what) for row, _, name in places[:LISTED])
+        said = "; ".join(self._complaint(name, row, what) for row, _, name in places[:LISTED])
         row, _, name = places[0]
         cell = str(self.columns[name][row])[:30]
         advice = {
@@ -105,7 +105,7 @@ class Table:
         line = "" if self.lines is None else f" (line {self.lines[row]})"
         return f"row {self.start + row + 1}{line}"
 
-    def complaint(self, name: str, row: int, what: str = "a number") -> str:
+    def _complaint(self, name: str, row: int, what: str = "a number") -> str:
         """Where a cell is, and why it is not what it should be."""
         return f"column {name!r}, {self.where(row)}: {self.flaw(name, row, what)}"
 

@@ -191,9 +191,7 @@ def relative_gap(point: Evaluation, support: float) -> float:
 
 
 def _starting_weights(ball: Ball, J: int, init: Any) -> Array:
-    """Starting weights, uniform unless the user has others, on the boundary of the ball."""
-    if init is None:
-        return ball.uniform(J)
+    """The user's starting weights on the boundary of the ball."""
     init = np.asarray(init, dtype=float)
     if init.shape != (J,) or not np.isfinite(init).all() or (init < 0).any() or not init.any():
         raise ValueError(
@@ -366,7 +364,7 @@ def solve(
         chosen = Solver("auto" if of_user else solver, tol, max_iter, options)
     function, limit = (solver.solve, USER_MAX_ITER) if of_user else chosen.prepared(problem, ball)
     before = problem.n_evaluations
-    weights = _starting_weights(ball, problem.J, init)
+    weights = ball.uniform(problem.J) if init is None else _starting_weights(ball, problem.J, init)
     limit = int(chosen.max_iter or limit)
     run = Run(problem, ball, weights, limit, chosen.tol, callback, budget=budget or Budget())
     result: Result = function(run, **chosen.options)

@@ -43,20 +43,15 @@ def solve(run: Run) -> Result:
             goal, step = ball.oracle(point.u), 1.0
         else:
             slack = 0.05 * (ball.support(point.u) - float(point.weights @ point.u))
-            goal = model_minimiser(point, ball, slack)
+            if point.curvature is None:
+                raise MissingCapabilityError("solver='newton' needs a problem's curvature.")
+            goal = ball.minimise_model(point.u, point.curvature(), point.weights, slack)
             step = 1.0 - min(0.1, 0.3 * gap**0.5) if ball.polyhedral else 1.0
         moved = _backtrack(problem, ball, point, goal, step)
         if moved is None:  # no descent to be had beyond rounding
             break
         point = moved
     return run.result("newton")
-
-
-def model_minimiser(point: Evaluation, ball: Any, tol: float = 0.0) -> Array:
-    """Where the quadratic model of F at a point is smallest in the ball, to a gap of ``tol``."""
-    if point.curvature is None:
-        raise MissingCapabilityError("solver: needs a problem that gives its curvature.")
-    return ball.minimise_model(point.u, point.curvature(), point.weights, tol)  # type: ignore[no-any-return]
 
 
 def _backtrack(

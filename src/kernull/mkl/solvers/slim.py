@@ -53,7 +53,8 @@ def solve(run: Run, slim_lambda: float = 0.3) -> Result:
     for _ in range(run.max_iter):
         if run.see(point) <= tol:
             break
-        way = newton.model_minimiser(point, ball) - point.weights
+        assert point.curvature is not None
+        way = ball.minimise_model(point.u, point.curvature(), point.weights) - point.weights
         trials = [problem.evaluate(ball.normalise(point.weights + s * way)) for s in LINE_STEPS]
         best = min(trials, key=objective)
         if objective(best) >= objective(point) - tol * price:
