@@ -270,7 +270,7 @@ FROM_OUTSIDE = {
     "steps",
 }
 #: Lines of src at most, without docstrings: lists of parameters are no code.
-LINES = 19_436
+LINES = 19_416
 
 
 # -- Names: one thing, one name; one name, one thing. --
