@@ -75,6 +75,10 @@ NEEDS = {
         lambda: chromium() is not None,
         "chromium is not installed: apt install chromium, or set KERNULL_CHROMIUM to its path",
     ),
+    "spark": Need(
+        lambda: find_spec("pyspark") is not None and shutil.which("java") is not None,
+        "Spark needs a JRE and its package: apt install default-jre-headless, pip install pyspark",
+    ),
     "axe": Need(
         lambda: axe() is not None,
         "axe-core is not installed: make browser-tools, or set KERNULL_AXE to axe.min.js",
