@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Annotated, Any
@@ -16,41 +15,30 @@ from kernull._fields import Checked, Shape, stored
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import TooFewRowsWarning
 
-#: Trust below which products of it, or of its inverse, would be no numbers.
-LEAST_TRUST = 1e-100
+#: Weight below which products of it, or of its inverse, would be no numbers.
+LEAST_WEIGHT_OF_ROW = 1e-100
 
 
-def trust(sample_weight: Any, n: int) -> Array:
-    """Row weights of mean one: how much each row counts against the others.
-
-    Only ratios matter, so a constant weight is no weight at all.
+def relative_weights(weight: Array | None) -> Array | None:
+    """Row weights of mean one; None where all are equal, for only ratios matter.
 
     Parameters
     ----------
-    sample_weight : array of shape (n,)
-        Weights as passed, zero or more.
-    n : int
+    weight : array of shape (n,) or None
+        Positive.
 
     Returns
     -------
-    array of shape (n,)
+    array of shape (n,) or None
 
     Examples
     --------
-    >>> trust([2.0, 2.0, 8.0], 3)
+    >>> relative_weights(np.array([2.0, 2.0, 8.0]))
     array([0.5, 0.5, 2. ])
     """
-    if sample_weight is None:
-        return np.ones(n)
-    weight = np.asarray(sample_weight, dtype=float)
-    if weight.shape != (n,) or not np.isfinite(weight).all() or not (weight > 0).all():
-        raise ValueError(
-            f"sample_weight: got shape {weight.shape}; expected {(n,)}, positive numbers. Leave "
-            "rows of weight zero out beforehand: they take no part."
-        )
-    if (weight == weight[0]).all():
-        return np.ones(n)
-    return np.asarray(np.maximum(weight * (n / weight.sum()), LEAST_TRUST))
+    if weight is None or (weight == weight[0]).all():
+        return None
+    return np.asarray(np.maximum(weight * (len(weight) / weight.sum()), LEAST_WEIGHT_OF_ROW))
 
 
 def read_groups(groups: Any, n: int) -> Indices:
@@ -95,27 +83,6 @@ def is_no_label(label: Any) -> bool:
         return label is None or bool(label != label)  # NaN and NaT differ from themselves
     except TypeError:  # pandas.NA neither does nor does not
         return True
-
-
-def trusted(weight: Array, parts: Iterable[Indices]) -> Array | None:
-    """Weights of mean one within each part of the rows; None where they say nothing.
-
-    Parameters
-    ----------
-    weight : array of shape (n,)
-        Weights of all rows.
-    parts : iterable of integer arrays
-        Rows of each part.
-
-    Returns
-    -------
-    array of shape (n,) or None
-    """
-    out = np.zeros(len(weight))
-    for rows in parts:
-        if len(rows):
-            out[rows] = trust(weight[rows], len(rows))
-    return None if (out == 1.0).all() else out
 
 
 def rank_weights(weight: Array | None, groups: Indices | None, n: int) -> Array:
@@ -357,25 +324,6 @@ def mean_excess(ordered: Array, counts: Array) -> tuple[float, float]:
     k = int(np.clip(tenth, min(TAIL_ROWS, len(ordered) - 1), len(ordered) - 1))
     weight = np.diff(counts[:k], prepend=0.0)
     return float(weight @ (ordered[k] - ordered[:k]) / weight.sum()), float(counts[k - 1])
-
-
-def minus_rounding(scores: Array) -> Array:
-    """Scores of rows held out, less a slack for rounding.
-
-    A row's score may differ in its last digits with the rows it is scored together with. Lowered
-    by `SLACK` of their size, calibration rows never fall below themselves; p-values can only grow
-    by that, so nothing that holds for them is lost.
-
-    Parameters
-    ----------
-    scores : array of shape (m,)
-        Scores of rows held out.
-
-    Returns
-    -------
-    array of shape (m,)
-    """
-    return np.asarray(scores - SLACK * np.abs(scores).max(initial=0.0))
 
 
 def discoveries(p_values: Array, fdr: float) -> Mask:

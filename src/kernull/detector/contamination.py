@@ -15,7 +15,6 @@ Outliers that form a dense cluster of their own look like one more kind of norma
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ from kernull._typing import Array, Indices, Mask
 from kernull.detector.calibration import MOST_ROWS, LeftOut, Split, rank_weights
 from kernull.detector.cautions import warn_where_nothing_is_flagged
 from kernull.detector.learning import Fitted, Method, drawing_order, learn
-from kernull.detector.model import calibrate
 from kernull.detector.rows import Rows, Settings, TableKernels, TableRows
 from kernull.detector.sum import FisherRule
 from kernull.errors import CannotFlagWarning, MissingCapabilityError, collected
@@ -182,8 +180,9 @@ def learn_contaminated(
         None if given is None else rank_weights(given[counted], None, len(counted)),
         None if parts is None else parts[kept],
     )
-    model = replace(model, **calibrate(left_out, settings.false_alarm_rate))
+    fitted = fitted.calibrated_by(left_out)
+    model = fitted.model
     if isinstance(model.kernels, TableKernels) and isinstance(model.rule, FisherRule):
         judged = model.calibration, model.false_alarm_rate
         warn_where_nothing_is_flagged(model.kernels.set, model.rule, *judged)
-    return replace(fitted, model=model), found
+    return fitted, found

@@ -278,12 +278,11 @@ def fit_evidence(
     rows: Rows,
     projection: FisherRule,
     decision: Evidence,
+    keys: Array,
     *,
-    weight: Array | None = None,
-    groups: Indices | None = None,
-    folds: int = 10,
-    seed: int = 0,
-    keys: Array | None = None,
+    weight: Array | None,
+    groups: Indices | None,
+    folds: int,
 ) -> EvidenceRule:
     """Evidence of the views under learned weights.
 
@@ -294,15 +293,14 @@ def fit_evidence(
     projection : FisherRule
         With the weights of the kernels of these rows.
     decision : Evidence
-    weight : array of shape (n,), optional
+    keys : array of shape (n,)
+        Keys of the rows, which draw folds and samples.
+    weight : array of shape (n,) or None
         Positive weights.
-    groups : integer array of shape (n,), optional
+    groups : integer array of shape (n,) or None
         Rows of a group are left out together.
     folds : int
-    seed : int
-        Seed of the hash that draws folds and samples.
     """
-    keys = rows.keys(seed) if keys is None else keys
     ranked = np.sort(sampling_order(keys)[:EVIDENCE_ROWS])
     full, drawn, left_out, fold = left_out_scores(
         rows, decision, weight, groups, folds, keys, ranked

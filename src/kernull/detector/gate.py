@@ -61,33 +61,6 @@ def mixed_rows(X: Array, part: Indices) -> Array:
     return np.asarray(np.take_along_axis(X, draw_parts(*X.shape)[:, part], axis=0))
 
 
-def areas(left_out: Array, mixed: Array) -> Array:
-    """Area under the ROC curve of each kind of evidence: left-out rows (n, C), mixed ones (m, C).
-
-    Above one half where there is more evidence against mixed rows. Evidence that differs by
-    rounding alone is equal.
-
-    Parameters
-    ----------
-    left_out : array of shape (n, C)
-        Evidence against left-out rows.
-    mixed : array of shape (m, C)
-        Evidence against mixed rows.
-
-    Returns
-    -------
-    array of shape (C,)
-
-    Examples
-    --------
-    >>> areas(np.array([[0.0], [1.0]]), np.array([[2.0], [0.5]]))
-    array([0.75])
-    """
-    n, m = len(left_out), len(mixed)
-    ranks = rankdata(np.round(np.vstack([left_out, mixed]), 9), axis=0)
-    return np.asarray((ranks[n:].sum(axis=0) - 0.5 * m * (m + 1)) / (n * m))
-
-
 def factors_by_odds(left_out: Array, mixed: Array, view: Any) -> Array:
     """What the weight of each score is multiplied by, of shape (C,), from 1/2 to 2.
 
@@ -97,7 +70,16 @@ def factors_by_odds(left_out: Array, mixed: Array, view: Any) -> Array:
         Evidence against rows that were left out, and mixed rows.
     view : array of shape (C,)
         View of each score; the scores of a view have the factor of the best of them.
+
+    Examples
+    --------
+    >>> factors_by_odds(np.array([[0.0], [1.0]]), np.array([[2.0], [0.5]]), ["a"]).round(2)
+    array([1.73])
     """
-    area = areas(left_out, mixed)
+    n, m = len(left_out), len(mixed)
+    # Evidence that differs by rounding alone is equal.
+    ranks = rankdata(np.round(np.vstack([left_out, mixed]), 9), axis=0)
+    area = (ranks[n:].sum(axis=0) - 0.5 * m * (m + 1)) / (n * m)
+    view = np.asarray(view)
     best = np.array([area[view == v].max() for v in view]).clip(1.0 - AREA, AREA)
     return np.asarray(np.sqrt(best / (1.0 - best)))

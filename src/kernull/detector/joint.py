@@ -10,11 +10,11 @@ import numpy as np
 
 from kernull._fields import DERIVED, Apart, Checked, Range, Shape, stored
 from kernull._typing import Array, Indices
-from kernull.detector.calibration import is_no_label
+from kernull.detector.calibration import is_no_label, relative_weights
 from kernull.detector.cautions import warn_of_views
 from kernull.detector.evidence import EvidenceRule
 from kernull.detector.fisher import FisherMethod, warn_of_one_kernel
-from kernull.detector.learning import Fitted, Learned
+from kernull.detector.learning import Fitted
 from kernull.detector.model import Certificate, KernelModel, RidgeSystem, RuleFit
 from kernull.detector.rows import ModelKernels, Rows, Settings, TableKernels, Training
 from kernull.detector.sum import FisherRule
@@ -31,7 +31,7 @@ class Task:
 
     rows: Rows
     weight: Array | None = None
-    """Of its rows, of mean one; None where all are one."""
+    """Of its rows, positive; None where all are one."""
 
 
 @stored
@@ -106,21 +106,18 @@ def learn_tasks(
     scores : dict
         Scores of each task's rows by models without their fold.
     """
-    ready = {name: _ready(task, method, settings) for name, task in tasks.items()}
-    problem = JointFisherProblem([problem for _, problem in ready.values()])
-    ball = method.ball(next(iter(ready.values()))[0].kernels)
+    ready = [_ready(task, method, settings) for task in tasks.values()]
+    problem = JointFisherProblem([problem for _, problem, _ in ready])
+    ball = method.ball(ready[0][0].kernels)
     if problem.J == 1:
         warn_of_one_kernel(method.solver)
     shown = f"{problem.n} rows of {len(ready)} tasks, {problem.J} kernels"
     callback = iterations_logged(shown, method.solver)
     result = solve(problem, ball, method.solver, callback=callback)
-    certificate, fitted = Certificate.of(result), dict[Hashable, Fitted]()
+    certificate, b = Certificate.of(result), result.weights
     # Exact coefficients: the solver's are as good as its certificate asks.
-    exact = problem.solutions(result.weights)
-    for (name, (training, own)), coef in zip(ready.items(), exact, strict=True):
-        rule = FisherRule(result.weights, coef, method.score_type)
-        weight = tasks[name].weight
-        fitted[name] = _fitted(training, own, rule, weight, method, settings, certificate)
+    parts = zip(tasks, ready, problem.solutions(b), strict=True)
+    fitted = {name: _fitted(part, b, a, certificate, method, settings) for name, part, a in parts}
     models = {name: task.model for name, task in fitted.items()}
     first = next(iter(models.values()))
     if isinstance(first.rule, EvidenceRule) and isinstance(first.kernels, TableKernels):
@@ -144,35 +141,39 @@ def enrolled(
         How coefficients are learned.
     settings : Settings
     """
-    training, problem = _ready(task, method, settings)
-    rule = FisherRule(model.weights, problem.solution(model.weights), method.score_type)
-    certificate = model.certificate
-    return _fitted(training, problem, rule, task.weight, method, settings, certificate).model
+    ready, b = _ready(task, method, settings), model.weights
+    coef = ready[1].solution(b)
+    return _fitted(ready, b, coef, model.certificate, method, settings).model
 
 
-def _ready(task: Task, method: FisherMethod, settings: Settings) -> tuple[Training, FisherProblem]:
-    """The kernels of a task, and its own Fisher problem."""
+#: Kernels of a task, its Fisher problem, and the weights of its rows.
+_Ready = tuple[Training, FisherProblem, Array | None]
+
+
+def _ready(task: Task, method: FisherMethod, settings: Settings) -> _Ready:
     settings = replace(settings, storage="dense", drop_constant=False)
-    training = task.rows.training(task.weight, settings)
+    weight = relative_weights(task.weight)
+    training = task.rows.training(weight, settings)
     ridge = method.delta * training.rows.n
-    return training, FisherProblem(training.stack, ridge, row_weight=task.weight)
+    return training, FisherProblem(training.stack, ridge, row_weight=weight), weight
 
 
 def _fitted(
-    training: Training,
-    problem: FisherProblem,
-    rule: FisherRule,
-    weight: Array | None,
+    ready: _Ready,
+    weights: Array,
+    coef: Array,
+    certificate: Certificate,
     method: FisherMethod,
     settings: Settings,
-    certificate: Certificate,
 ) -> Fitted:
     """The model of a task."""
+    training, problem, row_weight = ready
     p = float(getattr(method.ball(training.kernels), "p", np.nan))
-    system = RidgeSystem(p, method.delta, problem.ridge, weight)
-    return Learned(
-        method, settings, training, RuleFit(rule, certificate, system), training.rows, weight
-    ).fitted()
+    system = RidgeSystem(p, method.delta, problem.ridge, row_weight)
+    fit = RuleFit(FisherRule(weights, coef, method.score_type), certificate, system)
+    rows = training.rows
+    index = np.arange(rows.n)
+    return Fitted(method, settings, training, fit, rows, index, rows, row_weight)
 
 
 # -- Related tasks: which rows belong to which, the views they share, and their kernels. --
@@ -208,48 +209,30 @@ def read_task_labels(
             return [ONLY] * rows
         if len(known) > 1:
             raise ValueError(
-                f"groups: missing, while the model has {len(known)} tasks ({_some(known)}); pass "
+                f"groups: missing, while the model has {len(known)} tasks ({_shown(known)}); pass "
                 "the task of each row."
             )
         return list(known) * rows
-    names = _labels(groups, rows, one_for_all=known is not None)
+    if known is not None and np.ndim(groups) == 0:  # one label for all rows
+        groups = [groups] * rows
+    shape = np.shape(groups) if isinstance(groups, np.ndarray) else (len(groups),)
+    if shape != (rows,):
+        raise ValueError(
+            f"groups: got shape {shape}; expected the task of each of the {rows} rows."
+        )
+    names = [label.item() if isinstance(label, np.generic) else label for label in groups]
     for row, name in enumerate(names):
         if is_no_label(name):
             raise ValueError(f"groups: row {row} has no task ({name!r}); every row needs one.")
-        try:
-            hash(name)
-        except TypeError:
-            raise ValueError(
-                f"groups: row {row} has {name!r}; expected names or numbers."
-            ) from None
-    if known is not None:
-        unknown = list(dict.fromkeys(name for name in names if name not in known))
-        if unknown:
-            raise ValueError(
-                f"groups: unknown task(s) {_some(unknown)}; the model knows {_some(known)}. Add a "
-                "task by enroll(X, group)."
-            )
-    return names
-
-
-def _labels(groups: Any, rows: int, *, one_for_all: bool) -> list[Any]:
-    if one_for_all and (isinstance(groups, str) or np.ndim(groups) == 0):
-        item = getattr(groups, "item", None)  # NumPy's scalars become plain ones
-        return [item() if callable(item) else groups] * rows
-    array = np.asarray(groups) if not isinstance(groups, list | tuple) else _objects(groups)
-    if array.ndim != 1 or len(array) != rows:
+        if not isinstance(name, Hashable):
+            raise ValueError(f"groups: row {row} has {name!r}; expected names or numbers.")
+    unknown = [] if known is None else [name for name in dict.fromkeys(names) if name not in known]
+    if unknown:
         raise ValueError(
-            f"groups: got shape {array.shape}; expected the task of each of the {rows} rows."
+            f"groups: unknown task(s) {_shown(unknown)}; the model knows {_shown(known)}. Add a "
+            "task by enroll(X, group)."
         )
-    return list(array.tolist())
-
-
-def _objects(values: Any) -> Any:
-    """A one-dimensional array of what is there: mixed lists would all turn into strings."""
-    out = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):
-        out[i] = value.item() if isinstance(value, np.generic) else value
-    return out
+    return names
 
 
 def group_rows(names: list[Hashable]) -> dict[Hashable, Indices]:
@@ -288,9 +271,8 @@ def check_sizes(sizes: Mapping[Hashable, int]) -> None:
         )
 
 
-def _some(names: Any) -> str:
-    shown = [repr(name) for name in names]
-    return ", ".join(shown[:5]) + (", ..." if len(shown) > 5 else "")
+def _shown(names: Any) -> str:
+    return ", ".join(map(repr, list(names)[:5])) + (", ..." if len(names) > 5 else "")
 
 
 def varying_views(

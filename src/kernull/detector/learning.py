@@ -13,15 +13,14 @@ from kernull.detector import evidence
 from kernull.detector.calibration import (
     HELD_OUT,
     MOST_ROWS,
+    SLACK,
     Cross,
     LeftOut,
     Split,
     hold_out,
-    minus_rounding,
     rank_weights,
     read_groups,
-    trust,
-    trusted,
+    relative_weights,
 )
 from kernull.detector.cautions import (
     warn_of_copies,
@@ -86,27 +85,17 @@ def learn(
     split = settings.calibrator
     if isinstance(split, Cross) and settings.decision is None and not _folds_pay(settings, count):
         split = Split(HELD_OUT)
-    learned_weight = weight
+    seen = weight
     if isinstance(split, Split):  # rows held out have weight zero in the fit
         order = drawing_order(rows, weight, settings.seed)
-        learned_weight, held = hold_out(order, split.fraction, weight, groups)
-    index, together = np.arange(rows.n), groups
-    if learned_weight is not None:
-        index = np.flatnonzero(learned_weight > 0)
-        learned_weight = trusted(learned_weight[index], [np.arange(len(index))])
-    if together is not None:
-        together = read_groups(together[index], len(index))
-    some = rows if len(index) == rows.n else rows.take(index)
-    learned = Learned.of(method, some, settings, learned_weight, together)
-    left_out = None
+        seen, held = hold_out(order, split.fraction, weight, groups)
+    index = np.arange(rows.n) if seen is None else np.flatnonzero(seen > 0)
+    counts = None if seen is None else relative_weights(seen[index])
+    together = None if groups is None else read_groups(groups[index], len(index))
+    fitted = Fitted.of(method, rows, index, settings, counts, together)
     if held is not None:
-        left_out = _held_out(learned, rows.take(held), weight, held, groups)
-    fitted = learned.fitted(left_out)
-    in_kernels = index if learned.sample is None else index[learned.sample]
-    if len(in_kernels) < rows.n:
-        model = replace(fitted.model, learned=in_kernels, n_given=rows.n)
-        fitted = Fitted(model, learned, rows, index)
-    _warn(fitted.model, learned.training, together)
+        fitted = fitted.calibrated_by(_held_out(fitted, weight, held, groups))
+    _warn(fitted)
     return fitted
 
 
@@ -135,13 +124,17 @@ def _folds_pay(settings: Settings, n: int) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
-    """What a method learned, with all that its rule and its left-out scores are made of."""
+class Fitted:
+    """What a method learned: the model, and scores of its training rows by models without them."""
 
     method: Method
     settings: Settings
     training: Training
     fit: RuleFit
+    given: Rows
+    """The rows given."""
+    index: Indices
+    """Which of these were learned from."""
     rows: Rows
     """The rows learned from."""
     weight: Array | None = None
@@ -150,18 +143,19 @@ class Learned:
     """Of these rows: left out together."""
     sample: Indices | None = None
     """Which of these rows kernels and their weights come from; None: all."""
-    keys: Array | None = None
-    """Of these rows, where they are known."""
+    calibration_rows: LeftOut | None = None
+    """What the threshold comes from; None: the rows learned from, each left out with its fold."""
 
     @classmethod
     def of(
         cls,
         method: Method,
-        rows: Rows,
+        given: Rows,
+        index: Indices,
         settings: Settings,
         weight: Array | None,
         groups: Indices | None,
-    ) -> Learned:
+    ) -> Fitted:
         """Learn kernel weights from the rows, or from those of many that are ranked.
 
         Distances see all rows whatever weights come from, and weights from more rows are no better:
@@ -171,24 +165,33 @@ class Learned:
         ----------
         method : Method
             How rules are learned.
-        rows : Rows
+        given : Rows
+        index : integer array of shape (n,)
+            Which rows to learn from.
         settings : Settings
         weight : array of shape (n,) or None
         groups : integer array of shape (n,) or None
             Rows of a group are left out together.
         """
-        few = rows.n <= evidence.EVIDENCE_ROWS or settings.storage != "auto"
-        if few or settings.decision is None or not isinstance(rows, TableRows):
-            training = rows.training(weight, settings)
-            fit = method.learn(training, weight)
-            return cls(method, settings, training, fit, training.rows, weight, groups)
-        keys = rows.keys(settings.seed)
-        sample = np.sort(sampling_order(keys)[: evidence.EVIDENCE_ROWS])
-        counts = None if weight is None else trust(weight[sample], len(sample))
-        training = rows.take(sample).training(counts, settings)
-        every = replace(rows, recipe=training.rows.recipe)  # type: ignore[union-attr]
+        rows = given if len(index) == given.n else given.take(index)
+        some, counts, sample = rows, weight, None
+        by_evidence = settings.decision is not None and isinstance(rows, TableRows)
+        if by_evidence and settings.storage == "auto" and rows.n > evidence.EVIDENCE_ROWS:
+            order = sampling_order(rows.keys(settings.seed))
+            sample = np.sort(order[: evidence.EVIDENCE_ROWS])
+            some = rows.take(sample)
+            counts = None if weight is None else relative_weights(weight[sample])
+        training = some.training(counts, settings)
+        every: Any = training.rows
+        if sample is not None:
+            every = replace(rows, recipe=every.recipe)  # type: ignore[type-var]
         fit = method.learn(training, counts)
-        return cls(method, settings, training, fit, every, weight, groups, sample, keys)
+        return cls(method, settings, training, fit, given, index, every, weight, groups, sample)
+
+    @cached_property
+    def keys(self) -> Array:
+        """Keys of the rows learned from."""
+        return self.rows.keys(self.settings.seed)
 
     @property
     def folds(self) -> int:
@@ -205,11 +208,10 @@ class Learned:
             self.rows,
             self.fit.rule,
             self.settings.decision,
+            self.keys,
             weight=self.weight,
             groups=self.groups,
             folds=self.folds,
-            seed=self.settings.seed,
-            keys=self.keys,
         )
         return rule if self.sample is None else replace(rule, rows=None)
 
@@ -218,14 +220,13 @@ class Learned:
         """Scores of the rows learned from, each by a model without its fold."""
         if isinstance(self.rule, EvidenceRule):
             return LeftOut(self.rule.calibration_scores, self.rule.rank_weight)
-        rows, rule = self.rows, self.rule
-        keys = rows.keys(self.settings.seed)
-        left_out = self._refitted(folds_of(keys, self.folds, self.groups))
-        left_out = mean_of_copies(left_out, keys)
+        left_out = self._refitted(folds_of(self.keys, self.folds, self.groups))
+        left_out = mean_of_copies(left_out, self.keys)
         scores, parts = left_out, None
-        if isinstance(rule, FisherRule):
-            scores, parts = rule.of_contributions(left_out), left_out
-        return LeftOut(lowered(scores), rank_weights(self.weight, self.groups, rows.n), parts)
+        if isinstance(self.rule, FisherRule):
+            scores, parts = self.rule.of_contributions(left_out), left_out
+        weight = rank_weights(self.weight, self.groups, self.rows.n)
+        return LeftOut(lowered(scores), weight, parts)
 
     def _refitted(self, fold: Indices) -> Array:
         """Scores, or contributions, by what the method learns again from the other folds."""
@@ -238,7 +239,7 @@ class Learned:
             rows = replace(rows, on_device=None) if isinstance(rows, TableRows) else rows
 
         def fit(index: Indices) -> tuple[Any, Any]:
-            weight = None if self.weight is None else trust(self.weight[index], len(index))
+            weight = None if self.weight is None else relative_weights(self.weight[index])
             training = rows.take(index).training(weight, settings)
             return training.kernels, again.learn(training, weight).rule
 
@@ -250,104 +251,78 @@ class Learned:
 
         return cross_fit(fit, score, fold)
 
-    def scores_of(self, rows: Indices) -> Array:
-        """Scores by evidence of rows learned from, each by a fit without it.
-
-        Parameters
-        ----------
-        rows : integer array of shape (k,)
-
-        Returns
-        -------
-        array of shape (k,)
-        """
-        assert self.settings.decision is not None
-        _, _, left_out, _ = left_out_scores(
-            self.rows,
-            self.settings.decision,
-            self.weight,
-            self.groups,
-            self.folds,
-            self.rows.keys(self.settings.seed) if self.keys is None else self.keys,
-            rows,
-        )
-        return np.asarray(self.rule.of_evidence(self.rule.tails.evidence(left_out)))
-
-    def fitted(self, left_out: LeftOut | None = None) -> Fitted:
-        """The model, calibrated by scores of rows left out, or held out.
-
-        Parameters
-        ----------
-        left_out : LeftOut, optional
-            Scores of rows left out; those of ``settings`` by default.
-        """
-        model = KernelModel(
+    @cached_property
+    def model(self) -> KernelModel:
+        """The model, calibrated by scores of rows left out, or held out."""
+        learned = self.index if self.sample is None else self.index[self.sample]
+        return KernelModel(
             self.training.kernels,
             self.rule,
-            **calibrate(left_out or self.left_out, self.settings.false_alarm_rate),
+            **calibrate(self.calibration_rows or self.left_out, self.settings.false_alarm_rate),
             certificate=self.fit.certificate,
             system=self.fit.system,
-            learned=self.sample,
-            n_given=self.rows.n,
+            learned=None if len(learned) == self.given.n else learned,
+            n_given=self.given.n,
         )
-        return Fitted(model, self, self.rows, np.arange(self.rows.n))
 
+    def calibrated_by(self, rows: LeftOut) -> Fitted:
+        """The same with a threshold by the scores of other rows.
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """A model fresh from learning, and what only its training rows can still tell."""
-
-    model: KernelModel
-    learned: Learned
-    rows: Rows
-    """The rows given."""
-    index: Indices
-    """Which of these were learned from."""
+        Parameters
+        ----------
+        rows : LeftOut
+        """
+        out = replace(self, calibration_rows=rows)
+        vars(out).update({k: v for k, v in vars(self).items() if k in ("rule", "left_out", "keys")})
+        return out
 
     def row_scores(self) -> Array:
         """Scores of the rows given, of those learned from by models that did not see them."""
-        learned, rule, out = self.learned, self.learned.rule, np.full(self.rows.n, np.nan)
+        index, rule, out = self.index, self.rule, np.full(self.given.n, np.nan)
         ranked = rule.rows if isinstance(rule, EvidenceRule) else None
-        ranked = learned.sample if learned.sample is not None else ranked
-        ranked = np.arange(len(self.index)) if ranked is None else ranked
-        out[self.index[ranked]] = learned.left_out.scores
-        others = np.setdiff1d(np.arange(len(self.index)), ranked)
+        ranked = self.sample if self.sample is not None else ranked
+        ranked = np.arange(len(index)) if ranked is None else ranked
+        out[index[ranked]] = self.left_out.scores
+        others = np.setdiff1d(np.arange(len(index)), ranked)
         if len(others):  # of evidence, beyond the rows that are ranked
-            out[self.index[others]] = learned.scores_of(others)
+            assert self.settings.decision is not None
+            how = (self.settings.decision, self.weight, self.groups, self.folds, self.keys)
+            left_out = left_out_scores(self.rows, *how, others)[2]
+            out[index[others]] = rule.of_evidence(rule.tails.evidence(left_out))
         new = np.flatnonzero(np.isnan(out))
         if len(new):
-            kernels: Any = self.model.kernels
-            out[new] = rule.score(self.rows.take(new).cross(kernels, learned.settings))
+            kernels: Any = self.training.kernels
+            out[new] = rule.score(self.given.take(new).cross(kernels, self.settings))
         return out
 
 
 def _held_out(
-    learned: Learned, held_rows: Rows, weight: Array | None, held: Indices, groups: Indices | None
+    fitted: Fitted, weight: Array | None, held: Indices, groups: Indices | None
 ) -> LeftOut:
     """Scores of the rows held out; together with others, so that a row scores what it always does.
 
     A group counts as one row.
     """
-    kernels: Any = learned.training.kernels
-    rule, cross, parts = learned.rule, held_rows.cross(kernels, learned.settings), None
-    if isinstance(rule, FisherRule):
-        parts = rule.contributions(cross)
-        scores = rule.of_contributions(parts)
-    else:
-        scores = np.asarray(rule.score(cross))
-    counts = None if weight is None else trust(weight[held], len(held))
+    kernels: Any = fitted.training.kernels
+    rule, cross = fitted.rule, fitted.given.take(held).cross(kernels, fitted.settings)
+    parts = rule.contributions(cross) if isinstance(rule, FisherRule) else None
+    scores = np.asarray(rule.score(cross) if parts is None else rule.of_contributions(parts))
+    counts = None if weight is None else relative_weights(weight[held])
     together = None if groups is None else np.unique(groups[held], return_inverse=True)[1].ravel()
-    if counts is not None or together is not None:
+    if weight is not None or together is not None:
         counts = rank_weights(counts, together, len(held))
-    return LeftOut(minus_rounding(scores), counts, parts, smooth=False)
+    # Less the rounding by which a row's score may differ with the rows it is scored together with.
+    scores = scores - SLACK * np.abs(scores).max(initial=0.0)
+    return LeftOut(scores, counts, parts, smooth=False)
 
 
-def _warn(model: KernelModel, training: Training, groups: Indices | None) -> None:
+def _warn(fitted: Fitted) -> None:
     """Say what a threshold cannot promise, and what views hardly say."""
+    model, training = fitted.model, fitted.training
     kernels, rule = model.kernels, model.rule
     judged = model.calibration, model.false_alarm_rate
     if isinstance(kernels, TableKernels):
-        if groups is None and isinstance(training.rows, TableRows):
+        if fitted.groups is None and isinstance(training.rows, TableRows):
             warn_of_copies(training.rows.values[:, columns_read(kernels.columns)])
         if isinstance(rule, EvidenceRule):
             warn_of_views(rule, kernels.views)

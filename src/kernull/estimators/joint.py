@@ -22,7 +22,6 @@ from kernull.detector import (
     TableKernels,
     TableRows,
 )
-from kernull.detector.calibration import trust, trusted
 from kernull.detector.joint import (
     JointModel,
     Task,
@@ -217,7 +216,6 @@ class JointMultiKernelFisherNull(FisherParameters):
         weight = read_weights(sample_weight, X)
         rows = group_rows(read_task_labels(groups, len(table)))
         kept = rows if weight is None else {c: i[weight[i] > 0] for c, i in rows.items()}
-        weight = None if weight is None else trusted(weight, kept.values())
         check_sizes({name: len(index) for name, index in kept.items()})
         names = getattr(self, "feature_names_in_", None)
         views = resolve_views(self.views, table.shape[1], names)
@@ -311,7 +309,7 @@ class JointMultiKernelFisherNull(FisherParameters):
         table = read_table(self, X, reset=False)
         weight = read_weights(sample_weight, X)
         if weight is not None:
-            table, weight = table[weight > 0], trust(weight[weight > 0], int((weight > 0).sum()))
+            table, weight = table[weight > 0], weight[weight > 0]
         views = self.model_.views
         assert views is not None
         return Task(TableRows(table, self._recipe(views, [len(table)])), weight)
