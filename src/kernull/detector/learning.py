@@ -184,7 +184,7 @@ class Fitted:
         training = some.training(counts, settings)
         every: Any = training.rows
         if sample is not None:
-            every = replace(rows, recipe=every.recipe)  # type: ignore[type-var]
+            every = replace(rows, recipe=every.recipe)
         fit = method.learn(training, counts)
         return cls(method, settings, training, fit, given, index, every, weight, groups, sample)
 
