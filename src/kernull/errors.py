@@ -102,6 +102,10 @@ class NearCopiesWarning(AdviceWarning):
     """Rows are copies of each other, or alike the row before or after, as readings in time are."""
 
 
+class SuspectRowsWarning(AdviceWarning):
+    """Training rows stand apart from all others, and no share of outliers was named."""
+
+
 class TrainingRowsWarning(AdviceWarning):
     """The rows to judge are those that the model learned from: none of them is flagged."""
 

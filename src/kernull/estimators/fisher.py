@@ -13,6 +13,7 @@ from kernull._containers import frame_library, match_container, row_names
 from kernull._fields import stored
 from kernull._typing import Array
 from kernull.detector import Evidence, Fitted, Settings, Sum, TableKernels, TableRows, view_names
+from kernull.detector.cautions import warn_of_suspects
 from kernull.detector.contamination import WIDE, learn_contaminated
 from kernull.detector.fisher import FisherMethod
 from kernull.detector.model import RidgeSystem
@@ -213,8 +214,8 @@ class MultiKernelFisherNull(FisherParameters, OneClassKernelEstimator):
     scaling_, widths_ : dict of str to list
         The scalings of each view, and the width factors of its kernels (tables only).
     suspects_ : array
-        With ``contamination``: positions of the training rows that lost their weight. Files do not
-        keep it.
+        Positions of the training rows that stand apart from all others (of tables); with
+        ``contamination``, of those that lost their weight. Files do not keep it.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -293,6 +294,8 @@ class MultiKernelFisherNull(FisherParameters, OneClassKernelEstimator):
     ) -> Fitted:
         """Learn; of unclean rows again without those that stand out, with `WIDE` for defaults."""
         if self.contamination is None:
+            if isinstance(rows, TableRows):
+                self.suspects_ = warn_of_suspects(rows, weight)
             return super()._learn(rows, weight, settings, groups, client)
         if groups is not None:
             raise MissingCapabilityError(
