@@ -2,17 +2,16 @@
 
     python -m benchmarks.suspects [--fits 100] [--write docs/results/suspects.md]
 
-Protocol, fixed before the first run. Tables of 200 and 500 rows: Gaussian (10 columns), five factors
-(20), lognormal (10), Student's t of 2 degrees of freedom (10), one-hot (30), five clusters (10) and
-counts (20). *Clean*, and with 5% of the rows replaced: *scattered* (each cell normal, with five
-standard deviations of its column) and *clustered* (one point six standard deviations off in every
-column, half a deviation wide). Default `MultiKernelFisherNull`.
+Protocol, fixed before the first run. Tables of 200 and 500 rows: Gaussian (10 columns), five
+factors (20), lognormal (10), Student's t of 2 degrees of freedom (10), one-hot (30), five clusters
+(10) and counts (20). *Clean*, and with 5% of the rows replaced: *scattered* (each cell normal, with
+five standard deviations of its column) and *clustered* (one point six standard deviations off in
+every column, half a deviation wide). Default `MultiKernelFisherNull`.
 
 Printed: fits that warn, of 100; of the first 20 that warn, which of the replaced rows `suspects_`
-has, how many others, and the share of 1,000 new normal rows that are flagged at 5% once suspects are
-dropped and a model is fitted again. Aims: clean at most 2 of 100, in every line but counts and
-factors, which are printed; scattered, Gaussian, factors and clusters, at least 80 of 100; after
-dropping 3 to 8% flagged.
+has, how many others, and the share of 1,000 new normal rows that are flagged at 5% once suspects
+are dropped and a model is fitted again. Aims: clean, at most 2 of 100 in every line; scattered, at
+least 80 of 100 where columns are Gaussian, factors or clusters; after dropping, 3 to 8% flagged.
 """
 
 from __future__ import annotations

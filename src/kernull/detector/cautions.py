@@ -317,12 +317,11 @@ SUSPECT_SHARE, NEIGHBOURS, LARGEST_CELL = 0.1, 1000, 1e100
 def stand_apart(distances: Array, share: float) -> Indices:
     r"""Rows whose distances from the others lie beyond the tail of these, farthest first.
 
-    Of logarithms :math:`t_1 \ge t_2 \ge \dots` of distances with a power-law tail, however heavy, the
-    spacings :math:`l (t_l - t_{l+1})` are exponential with one mean, so that the mean of the first i
-    over that of the next 3 i (at least 20) has an F distribution. Where a ratio of `HEAVIER` does
-    not explain it (p below `APART`), the rows before the largest of the first i spacings stand
-    apart. Tails of clean rows are lighter: of normal, lognormal, Student's t, one-hot and clustered
-    tables none is reported (benchmarks/suspects).
+    Of logarithms :math:`t_1 \ge t_2 \ge \dots` of distances with a power-law tail, however heavy,
+    the spacings :math:`l (t_l - t_{l+1})` are exponential with one mean, so that the mean of the
+    first i over that of the next 3 i (at least 20) has an F distribution. Where a ratio of
+    `HEAVIER` does not explain it (p below `APART`), the rows before the largest of the first i
+    spacings stand apart. Tails of clean rows are no heavier: see benchmarks/suspects.
 
     Parameters
     ----------
