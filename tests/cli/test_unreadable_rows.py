@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tests.cli.conftest import COLUMNS, kernull
 
 #: Rows after a header of five columns: odd, unreadable, too short, odd.
@@ -78,26 +76,3 @@ def test_a_stray_quote_is_an_error_of_the_file(tables):
         assert done.returncode == 1
         assert "quote.csv: a quote opened on line 51 is never closed" in done.stderr
     assert not (tables / "quote-out.csv").exists()
-
-
-def test_formulas_without_values_are_told_where_a_model_reads_them(tables):
-    """They were told of any column, and in rows behind the first ones were empty cells."""
-    openpyxl = pytest.importorskip("openpyxl")
-    lines = (tables / "train.csv").read_text().splitlines()
-    book = openpyxl.Workbook()
-    for i, line in enumerate(lines, 1):
-        cells = [float(cell) for cell in line.split(",")] if i > 1 else line.split(",")
-        book.active.append([*cells, f"=A{i}*2" if i > 40 else 1.5 * i if i > 1 else "s"])
-    book.save(tables / "formulas.xlsx")
-    fit = kernull("fit", "formulas.xlsx", "-o", "formulas.kernull", cwd=tables)
-    assert (fit.returncode, "F41 holds the formula '=A41*2'" in fit.stderr) == (1, True)
-    keep = kernull("score", "model.kernull", "formulas.xlsx", "--keep", "s", cwd=tables)
-    assert (keep.returncode, "F41 holds the formula '=A41*2'" in keep.stderr) == (1, True)
-    for command in (
-        ["fit", "formulas.xlsx", "--drop", "s", "-o", "formulas.kernull"],
-        ["fit", "formulas.xlsx", "--drop", "s", "--empty", "0", "-o", "formulas.kernull"],
-        ["score", "model.kernull", "formulas.xlsx", "--empty", "0", "-o", "formulas.csv"],
-    ):
-        done = kernull(*command, cwd=tables)
-        assert done.returncode == 0, done.stderr
-        assert "F41" not in done.stderr

@@ -143,6 +143,7 @@ def test_judging_training_rows_warns_where_a_sample_of_them_is_kept(monkeypatch)
         model.predict(X)
 
 
+@pytest.mark.filterwarnings("ignore::kernull.errors.SuspectRowsWarning")  # it stands apart
 def test_one_row_far_off_does_not_hide_others():
     """It changes the scaling of every fold that learns from it: its own fold looked odd as a whole,
     and nothing was flagged."""

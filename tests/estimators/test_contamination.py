@@ -7,8 +7,12 @@ from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 
 from kernull import MultiKernelFisherNull
+from kernull.detector.cautions import stand_apart
 from kernull.detector.contamination import LEAST, WIDE, beyond_tail, suspects
-from kernull.errors import CannotFlagWarning, MissingCapabilityError
+from kernull.errors import CannotFlagWarning, MissingCapabilityError, SuspectRowsWarning
+
+#: Plain fits to the same rows, too.
+pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.SuspectRowsWarning")
 
 
 def unclean(seed=0, n=180, outliers=20):
@@ -131,7 +135,7 @@ def test_given_settings_and_weights_are_kept():
     assert same.score_samples(new, missing_views="a").shape == (150,)
     same.set_params(contamination=None).fit(X)
     assert same.ridge_ == MultiKernelFisherNull().fit(X).ridge_
-    assert not hasattr(same, "suspects_")
+    assert set(same.suspects_) <= set(range(180, 200))  # named, and learned from
 
 
 @pytest.mark.filterwarnings("ignore::kernull.errors.CannotFlagWarning")  # with its suspects
@@ -157,3 +161,28 @@ def test_what_takes_rows_to_be_normal_refuses():
     X, _ = unclean()
     with pytest.raises(MissingCapabilityError, match="calibration='cross'"):
         MultiKernelFisherNull(contamination=0.1, calibration="split").fit(X)
+
+
+def test_rows_that_stand_apart_are_named_and_weights_of_zero_are_absent():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 10))
+    odd = rng.permutation(200)[:10]
+    X[odd] *= 5.0
+    with pytest.warns(SuspectRowsWarning, match="X: 10 of 200 rows stand apart") as told:
+        model = MultiKernelFisherNull().fit(X)
+    np.testing.assert_array_equal(model.suspects_, np.sort(odd))
+    assert "--contamination 0.05" in told[0].message.in_options
+    weight = np.ones(200)
+    weight[odd] = 0.0
+    assert len(MultiKernelFisherNull().fit(X, sample_weight=weight).suspects_) == 0
+
+
+@pytest.mark.filterwarnings("error::kernull.errors.SuspectRowsWarning")
+@pytest.mark.parametrize("degrees", [2.0, 1000.0])
+def test_tails_of_clean_rows_do_not_stand_apart(degrees):
+    """A power-law tail, however heavy, has exponential spacings of its logarithms."""
+    rng, alarms = np.random.default_rng(1), 0
+    for _ in range(200):
+        rows = np.linalg.norm(rng.standard_t(degrees, size=(300, 4)), axis=1)
+        alarms += len(stand_apart(rows, 0.2)) > 0
+    assert alarms <= 2

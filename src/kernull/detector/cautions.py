@@ -306,7 +306,7 @@ def _different_rows(scores: TableScores | GivenScores, view: str) -> int:
 #: Rows stand apart where tails so many times heavier than the tail inside explain them with a
 #: probability below this: of 100 tables of 500 rows with Student's t (2 degrees of freedom) the
 #: second lowest is 0.04 (benchmarks/suspects).
-HEAVIER, APART = 1.5, 1e-3
+HEAVIER, BY_CHANCE = 1.5, 1e-3
 #: Fewest rows to look among, and a mean spacing that is rounding.
 FEWEST_TO_SUSPECT, ROUNDING = 40, 1e-9
 #: Share of the rows that a cluster of outliers may have, rows that neighbours are looked for among,
@@ -320,7 +320,7 @@ def stand_apart(distances: Array, share: float) -> Indices:
     Of logarithms :math:`t_1 \ge t_2 \ge \dots` of distances with a power-law tail, however heavy,
     the spacings :math:`l (t_l - t_{l+1})` are exponential with one mean, so that the mean of the
     first i over that of the next 3 i (at least 20) has an F distribution. Where a ratio of
-    `HEAVIER` does not explain it (p below `APART`), the rows before the largest of the first i
+    `HEAVIER` does not explain it (p below `BY_CHANCE`), the rows before the largest of the first i
     spacings stand apart. Tails of clean rows are no heavier: see benchmarks/suspects.
 
     Parameters
@@ -336,12 +336,12 @@ def stand_apart(distances: Array, share: float) -> Indices:
 
     Examples
     --------
-    >>> distances = np.random.default_rng(0).exponential(size=200)
+    >>> distances = np.linalg.norm(np.random.default_rng(0).normal(size=(200, 10)), axis=1)
     >>> len(stand_apart(distances, 0.2))
     0
-    >>> distances[:8] += 40.0
-    >>> sorted(stand_apart(distances, 0.2).tolist())
-    [0, 1, 2, 3, 4, 5, 6, 7]
+    >>> distances[[3, 50, 7]] = 30.0, 20.0, 25.0
+    >>> stand_apart(distances, 0.2).tolist()
+    [3, 7, 50]
     """
     n, order = len(distances), np.argsort(-distances, kind="stable")
     positive = distances[distances > 0]
@@ -356,29 +356,15 @@ def stand_apart(distances: Array, share: float) -> Indices:
     ratio = total[first] / first / np.maximum(following, ROUNDING)
     p = np.where(following > ROUNDING, f.sf(ratio / HEAVIER, 2 * first, 2 * (last - first)), 1.0)
     best = int(p.argmin())
-    return order[: int(spacings[: first[best]].argmax()) + 1] if p[best] < APART else order[:0]
-
-
-def neighbour_distances(X: Array) -> Array:
-    """Distance of each row to the one that a tenth of the rows are nearer than, (n,).
-
-    Columns count by the range of their middle half, or, where this is zero, by their whole range.
-    A tenth: a cluster of fewer outliers is far from all others too.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    """
-    spread = np.subtract(*np.quantile(X, [0.75, 0.25], axis=0))
-    spread = np.where(spread > 0, spread, np.ptp(X, axis=0))
-    Z = np.clip(X / np.where(spread > 0, spread, 1.0), -LARGEST_CELL, LARGEST_CELL)
-    others = Z[sampling_order(row_keys(Z))[:NEIGHBOURS]]
-    k = int(np.ceil(SUSPECT_SHARE * len(others)))
-    return np.asarray(np.partition(cdist(Z, others), k, axis=1)[:, k])
+    return order[: int(spacings[: first[best]].argmax()) + 1] if p[best] < BY_CHANCE else order[:0]
 
 
 def warn_of_suspects(rows: TableRows, weight: Array | None) -> Indices:
     """Rows of a table that stand apart, in increasing order; warns where there are any.
+
+    The distance of a row is that to the row that a tenth of the rows are nearer than: a cluster of
+    fewer outliers is far from all others too. Columns count by the range of their middle half, or,
+    where this is zero, by their whole range.
 
     Parameters
     ----------
@@ -390,7 +376,14 @@ def warn_of_suspects(rows: TableRows, weight: Array | None) -> Indices:
     X = np.asarray(rows.values)[:, columns_read(rows.recipe.views)]
     present = np.arange(len(X)) if weight is None else np.flatnonzero(weight > 0)
     present = present[sampling_order(row_keys(X[present]))[:MOST_ROWS]]
-    found = np.sort(present[stand_apart(neighbour_distances(X[present]), 2 * SUSPECT_SHARE)])
+    X = X[present]
+    spread = np.subtract(*np.quantile(X, [0.75, 0.25], axis=0))
+    spread = np.where(spread > 0, spread, np.ptp(X, axis=0))
+    Z = np.clip(X / np.where(spread > 0, spread, 1.0), -LARGEST_CELL, LARGEST_CELL)
+    others = Z[:NEIGHBOURS]
+    k = min(int(np.ceil(SUSPECT_SHARE * len(others))), len(others) - 1)
+    distances = np.partition(cdist(Z, others), k, axis=1)[:, k]
+    found = np.sort(present[stand_apart(distances, 2 * SUSPECT_SHARE)])
     if len(found):
         share = np.ceil(100 * len(found) / len(present)) / 100
         fact = (

@@ -16,7 +16,7 @@ from kernull.explain.drift import Drift, drifts
 from kernull.explain.evaluation import checked_labels, evaluation
 from kernull.report._groups import Group, TimeLine, groups_of, time_line
 from kernull.report._model_card import ModelCard
-from kernull.tables.cells import Formula, as_text
+from kernull.tables.cells import as_text
 
 #: Bins of the histogram of scores, and rates of the calibration table.
 BINS = 32
@@ -137,7 +137,7 @@ def _row(
 
 
 def _text(cell: Any) -> str:
-    return "" if isinstance(cell, Formula) else as_text([cell])[0] or ""
+    return as_text([cell])[0] or ""
 
 
 def _alarms(rows: Sequence[Row]) -> tuple[tuple[str, str, int], ...]:

@@ -99,14 +99,16 @@ def _cautions(model: Any) -> tuple[str, ...]:
                 f"{text[:1].upper()}{text[1:]} In the decision, a view whose rows look like mixed "
                 f"cells counts less; most count: {shares}."
             )
-    share = getattr(model, "contamination", None)
-    if share is not None:
-        suspects = getattr(model, "suspects_", None)
-        words = f"The {share:.0%} of the training rows that stood out most hardly count"
-        if suspects is not None:
-            shown = "rows " + ", ".join(f"{i + 1:,}" for i in suspects[:MAX_SUSPECTS])
-            more = f" and {len(suspects) - MAX_SUSPECTS:,} more" * (len(suspects) > MAX_SUSPECTS)
-            words = f"{len(suspects):,} training rows stood out and hardly count ({shown}{more})"
+    share, suspects = getattr(model, "contamination", None), getattr(model, "suspects_", ())
+    shown = "rows " + ", ".join(f"{i + 1:,}" for i in suspects[:MAX_SUSPECTS])
+    shown += f" and {len(suspects) - MAX_SUSPECTS:,} more" * (len(suspects) > MAX_SUSPECTS)
+    words = f"{len(suspects):,} training rows stood"
+    if share is None and len(suspects):
+        cautions.append(f"{words} apart and were learned from as normal ({shown}).")
+    elif share is not None:
+        words = f"{words} out and hardly count ({shown})"
+        if not len(suspects):  # a file keeps the share alone
+            words = f"The {share:.0%} of the training rows that stood out most hardly count"
         cautions.append(f"{words}: the model knows that not all of them are normal.")
     return tuple(cautions)
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any
 
 import numpy as np
 
 from kernull._typing import Array, Mask
-from kernull.errors import TableError
 
 #: Texts that stand for an empty cell, in lower case.
 MISSING = frozenset(
@@ -46,13 +44,6 @@ _NO_GAPS = str.maketrans("", "", _GAPS)
 _WHOLE = re.compile(r"^([+-]?\d+)\.0+\Z")
 
 
-@dataclass(frozen=True)
-class Formula:
-    """A cell of a spreadsheet that has a formula and no value; an error once it is read."""
-
-    error: str
-
-
 def is_missing(cell: Any) -> bool:
     """Whether a cell is empty: nothing, NaN, or a text such as ``NA``."""
     if cell is None:
@@ -63,8 +54,6 @@ def is_missing(cell: Any) -> bool:
         return bool(np.isnat(cell))
     if isinstance(cell, int | np.integer | date):
         return str(cell) == "NaT"  # pandas' own missing date is a datetime
-    if isinstance(cell, Formula):
-        raise TableError(cell.error)
     return str(cell).strip().lower() in MISSING
 
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import io
 import marshal
+import re
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from datetime import datetime, time, timedelta
 from itertools import chain, islice
@@ -19,7 +21,7 @@ from typing import Any
 from kernull._text import first_line
 from kernull.errors import TableError, need
 from kernull.tables import excel_process
-from kernull.tables.cells import Formula, is_missing
+from kernull.tables.cells import is_missing
 from kernull.tables.kinds import listed
 from kernull.tables.table import Source, pieced_source
 
@@ -36,6 +38,13 @@ SECONDS = 1
 BYTES_PER_SECOND = 5_000_000
 #: First bytes of a ZIP archive (.xlsx, .ods) and of a compound file (.xls).
 MAGIC = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+#: Cells of .xlsx and .ods files with a formula and no value. (One that gives the empty text has an
+#: empty value, of type str.)
+FORMULAS = (
+    rb'<c (?![^>]*t="str")[^>]*>\s*<f(?:[^>]*/>|[^>]*>[^<]*</f>)\s*(?:<v\s*/>|<v></v>)?\s*</c>'
+    rb"|<table:table-cell (?=[^>]*table:formula=)(?![^>]*office:value-type)[^>]*>"
+)
+NOT_COMPUTED = "formulas that were never computed are read as empty (open it in Excel and save it)"
 #: What a compound file has that holds an .xlsx file under a password.
 PROTECTED = "EncryptedPackage".encode("utf-16-le")
 
@@ -66,11 +75,8 @@ def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None)
         raise TableError(f"{label}: the sheet {head['sheet']!r} is empty{more}.")
     titles = _titles([cells for _, cells in start])
     header = start[titles][1]
-    for cell in header:
-        if isinstance(cell, Formula):
-            raise TableError(cell.error)
     names = ["" if cell is None else " ".join(str(cell).split()) for cell in header]
-    notes = []
+    notes = [NOT_COMPUTED] if _has_formulas_without_values(content) else []
     if titles:
         notes.append(f"titles before the header are skipped (rows: {titles})")
     if sheet is None and len(head["sheets"]) > 1:
@@ -96,6 +102,18 @@ def _unpacked(label: str, content: bytes) -> int:
     return total
 
 
+def _has_formulas_without_values(content: bytes) -> bool:
+    """Whether any sheet has formulas that no program has computed; .xls files do not tell."""
+    if not content.startswith(MAGIC[0]):
+        return False
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            sheets = [n for n in archive.namelist() if "worksheets/" in n or n == "content.xml"]
+            return any(re.search(FORMULAS, archive.read(name)) for name in sheets)
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError):
+        return False  # python-calamine read it, whatever is odd about it
+
+
 def _read(
     label: str, content: bytes, sheet: str | None, folder: str, seconds: int
 ) -> Iterator[Any]:
@@ -116,7 +134,7 @@ def _read(
         while (rows := marshal.load(written)) is not None:
             if isinstance(rows, dict):
                 raise TableError(f"{label}: cannot be read ({rows['error']}).")
-            yield [(number, [_cell(cell, label) for cell in row]) for number, row in rows]
+            yield [(number, [_cell(cell) for cell in row]) for number, row in rows]
     except EOFError:
         raise TableError(
             f"{label}: cannot be read within {memory / 2**20:,.0f} MB and {seconds:,} s; it is "
@@ -124,16 +142,10 @@ def _read(
         ) from None
 
 
-def _cell(cell: Any, label: str) -> Any:
+def _cell(cell: Any) -> Any:
     """A cell as it was before it was sent."""
     if type(cell) is not tuple:
         return cell
-    if len(cell) == 2:
-        place, formula = cell
-        return Formula(
-            f"{label}: {place} holds the formula {formula!r} and no value; open the file in Excel "
-            "and save it, save values only, or leave the column out."
-        )
     if len(cell) == 7:
         return datetime(*cell)
     return time(*cell) if len(cell) == 4 else timedelta(*cell)

@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from kernull._text import first_line
 from kernull._typing import Array, Mask
 from kernull.errors import TableError, need
-from kernull.tables.cells import Formula, as_numbers, as_text, is_missing
+from kernull.tables.cells import as_numbers, as_text, is_missing
 
 #: Bad cells that a message lists at most.
 LISTED = 10
@@ -285,8 +285,6 @@ def _stand_for(cells: Sequence[Any], texts: Sequence[str], mark: str) -> Mask:
     """Cells that are one of some texts, or the same number: -999.0 for -999."""
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "bmM":
         return np.zeros(len(cells), dtype=bool)
-    if not isinstance(cells, np.ndarray):  # cells that nobody may ever read
-        cells = [None if isinstance(cell, Formula) else cell for cell in cells]
     numbers = as_numbers(list(texts))[0]
     same = np.isin(as_numbers(cells, mark)[0], numbers[np.isfinite(numbers)])
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "iuf":

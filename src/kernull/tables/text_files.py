@@ -20,7 +20,6 @@ from typing import Any
 from kernull.errors import TableError
 from kernull.tables.cells import as_numbers, decimal_marks, is_missing
 from kernull.tables.kinds import listed
-from kernull.tables.plain_text import plain_encoding, plain_rows
 from kernull.tables.table import Source, Table, _check_names
 
 #: Longer lines are no table: 16 million characters.
@@ -89,8 +88,8 @@ def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int
     before = [(head, lines.count)] if headless else []
     rows = [*before, *islice(_rows(lines, reader), chunk_rows - len(before))]
     decimal = form.decimal or _decimal(names, [row for row, _ in rows], sep, notes)
-    later = _later_rows(buffered, size, sep, encoding, lines, reader, len(names))
-    chunks = _chunks(buffered, lines, names, decimal, chain(rows, later), chunk_rows)
+    rows_of_file = chain(rows, _rows(lines, reader))
+    chunks = _chunks(buffered, lines, names, decimal, rows_of_file, chunk_rows)
     return Source(label, tuple(names), chunks, size, notes)
 
 
@@ -138,10 +137,6 @@ class _Lines:
     def __init__(self, label: str, text: io.TextIOWrapper) -> None:
         self.label, self.text, self.count = label, text, 0  # lines that were read
         self.ended = False  # whether there are no more
-
-    def continue_at(self, raw: Any, encoding: str) -> None:
-        """Go on where a file is read now, which is at the beginning of a line."""
-        self.text = io.TextIOWrapper(raw, encoding=encoding, newline="")
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -194,19 +189,6 @@ def _opening_line(cell: str, last: int) -> int:
     """The line on which a cell began that goes on to the last line of a file."""
     breaks = len(re.findall("\r\n|\r|\n", cell))
     return last - breaks + cell.endswith(("\r", "\n"))
-
-
-def _later_rows(
-    raw: Any, size: int | None, sep: str, encoding: str, lines: _Lines, reader: Any, width: int
-) -> Iterator[tuple[Sequence[str], int]]:
-    """Rows behind the first ones: pyarrow reads those that are plain, the csv module all others."""
-    plain = plain_rows(raw, size, lines.count, sep, encoding, width)
-    if plain is not None:
-        for row in plain:
-            lines.count += 1
-            yield row, lines.count
-        lines.continue_at(raw, plain_encoding(encoding))
-    yield from _rows(lines, reader)
 
 
 def _chunks(
