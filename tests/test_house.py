@@ -100,9 +100,9 @@ def entered(call):
 #: Functions and files that a fit enters at most, functions of functions and of threads counted: the
 #: sum of a plain kernel, and README's model.
 LIMITS = [
-    ({"decision": "sum", "normalize": "none", "scaling": ("standard", "whiten")}, 177, 28),
-    ({"views": {"left": [0, 1, 2, 3], "right": [4, 5, 6, 7]}}, 211, 34),
-    (kernull.PAPER | {"views": "features"}, 177, 29),
+    ({"decision": "sum", "normalize": "none", "scaling": ("standard", "whiten")}, 180, 28),
+    ({"views": {"left": [0, 1, 2, 3], "right": [4, 5, 6, 7]}}, 213, 34),
+    (kernull.PAPER | {"views": "features"}, 180, 29),
 ]
 
 
@@ -169,7 +169,7 @@ def code_lines(path):
 def test_the_detector_is_small():
     """Without docstrings: what parameters are is no reason to write less of it."""
     lines = sum(map(code_lines, (HOUSE / "detector").glob("*.py")))
-    assert lines <= 2960
+    assert lines <= 3025
 
 
 def test_private_modules_stay_in_their_package():
@@ -272,7 +272,7 @@ FROM_OUTSIDE = {
     "tz",
 }
 #: Lines of src at most, without docstrings: lists of parameters are no code.
-LINES = 19_337
+LINES = 19_137
 
 
 # -- Names: one thing, one name; one name, one thing. --
