@@ -27,6 +27,7 @@ from kernull.explain import Explanation
 from kernull.explain.drift import DriftCheck
 from kernull.explain.evaluation import checked_labels, evaluation
 from kernull.files import load_parts, save
+from kernull.files.codec import Packer, Unpacker
 from kernull.judge.verdicts import MOST_REASONS, NUMBERED, Verdicts
 from kernull.report import save_report
 from kernull.tables import Reading, Table, TableViews, as_table
@@ -465,6 +466,26 @@ class Judge(OutlierMixin, BaseEstimator):
         judge.n_features_in_ = len(table.columns_)
         judge.feature_names_in_ = table.feature_names_in_
         return judge
+
+    def __copy__(self) -> Judge:
+        judge = Judge.__new__(Judge)
+        judge.__dict__.update(vars(self))
+        return judge
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickles: what a file holds; whole with a detector, or objects, from outside."""
+        state, packer = dict(super().__getstate__()), Packer()
+        if isinstance(state.get("model_"), KernelEstimator):
+            tree = packer.encode(state["model_"], "model")
+            state |= {} if packer.outside else {"model_": (tree, packer.tensors)}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if isinstance(packed := state.get("model_"), tuple):
+            model = Unpacker(packed[1]).decode(packed[0])
+            model.restored()
+            state = state | {"model_": model}
+        super().__setstate__(state)
 
     def of_task(self, task: str) -> Judge:
         """The judge of one task, by a `MultiKernelFisherNull`; its rows need no column of tasks."""

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import platform
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import scipy
-import sklearn
-
-from kernull._version import __version__
 from kernull.detector.cautions import warn_of_views
 from kernull.detector.evidence import EvidenceRule
 from kernull.errors import DominantViewWarning, collected
 
-#: What the page was made by.
-VERSIONS = (
-    ("kernull", __version__), ("Python", platform.python_version()), ("NumPy", np.__version__),
-    ("SciPy", scipy.__version__), ("scikit-learn", sklearn.__version__),
-)  # fmt: skip
 #: Training rows that were set aside, of which so many are named.
 MAX_SUSPECTS = 10
 #: Views whose share in the decision a caution names.
@@ -44,7 +33,6 @@ class ModelCard:
     calibration_rows: int
     held_out: bool
     parameters: tuple[tuple[str, str], ...]
-    versions: tuple[tuple[str, str], ...]
     columns: tuple[tuple[str, tuple[str, ...]], ...]
     cautions: tuple[str, ...]
     by_evidence: bool
@@ -78,7 +66,6 @@ class ModelCard:
             calibration_rows=round(calibration.total),
             held_out=not calibration.smooth,
             parameters=tuple((k, repr(v)) for k, v in sorted(judge.get_params().items())),
-            versions=VERSIONS,
             columns=tuple((view, tuple(names)) for view, names in table.view_columns().items()),
             cautions=_cautions(model),
             by_evidence=bool(_shares_by_view(model)),

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from kernull._runtime import write_whole
 from kernull._text import visible
+from kernull._version import __version__
 from kernull.errors import MissingCapabilityError
 from kernull.explain import ColumnReason
 from kernull.report._content import DIFFERING, NEARLY_ALL, Content, gather
@@ -73,7 +74,7 @@ def render_report(
     environment.filters |= {"thousands": "{:,}".format, "pyrepr": repr}
     page = environment.get_template("report.html.jinja").render(
         c=content, title=title, subtitle=subtitle, model_path=model_path,
-        charts=_charts(content), sections=_sections(content), versions=dict(content.versions),
+        charts=_charts(content), sections=_sections(content), version=__version__,
         max_bars=MAX_BARS, nearly_all=NEARLY_ALL, differing=DIFFERING,
         gauge=gauge, style=Markup(_asset("style.css")), script=Markup(_asset("script.js")),
     )  # fmt: skip
