@@ -302,27 +302,24 @@ def evaluate(
     quiet: o.Quiet = False,
 ) -> None:
     """Judge a model by labelled rows: AUC, average precision, and what its threshold does."""
-    from kernull.cli._tables import labels, open_judge, verdicts_on
-    from kernull.explain.evaluation import evaluation
+    from kernull.cli._tables import labels, open_judge
 
     judge, source, asked = open_judge(model, data, how, quiet)
     with progress(quiet) as bar:
         bar.add_task("Judging", total=None)
         rows = source.read()
         y = labels(rows, label, normal, quiet)
-        rows, y = rows.rows(y != 0), y[y != 0]
-        if (y == y[0]).all():
-            raise ValueError(f"{data}: all rows have the same label; judging needs both kinds.")
-        verdicts = verdicts_on(judge, rows, quiet, asked)
-    counts = evaluation(verdicts.why.scores, y, verdicts.why.flagged)
+        counts = judge.evaluate(rows.rows(y != 0), y[y != 0], **asked)
     if json:
-        print_json(counts | {"not_judged": int(verdicts.lost.sum())})
+        print_json(counts)
         return
     odd, usual, caught, false = (counts[k] for k in ("odd", "normal", "caught", "false_alarms"))
-    rate = asked["false_alarm_rate"] or judge.false_alarm_rate
+    rate, lost = asked["false_alarm_rate"] or judge.false_alarm_rate, bool(counts["not_judged"])
     show(
         f"{counts['rows']:,} rows: {usual:,} normal, {odd:,} not.\n"
         f"AUC {counts['auc']:.1%}, average precision {counts['average_precision']:.1%}.\n"
         f"At the threshold: {caught:,} of {odd:,} caught ({caught / odd:.1%}), {false:,} of "
         f"{usual:,} normal rows flagged ({false / usual:.1%}; asked for: {rate:.1%})."
+        + f"\n{counts['not_judged']:,} rows count as flagged and are not judged."
+        * lost
     )

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._containers import as_frame, frame_library, row_names
+from kernull._runtime import write_whole
 from kernull._typing import Array
 from kernull.detector import KernelModel
 from kernull.detector.joint import JointModel
@@ -29,7 +30,7 @@ from kernull.explain.evaluation import checked_labels, evaluation
 from kernull.files import load_parts, save
 from kernull.files.codec import Packer, Unpacker
 from kernull.judge.verdicts import MOST_REASONS, NUMBERED, Verdicts
-from kernull.report import save_report
+from kernull.report import render_report
 from kernull.tables import Reading, Table, TableViews, as_table
 from kernull.tables.kinds import did_you_mean, listed, match_columns
 from kernull.tables.proposal import propose_views
@@ -508,25 +509,26 @@ class Judge(OutlierMixin, BaseEstimator):
             ``absent``, as in `judge`, and those of `kernull.report.render_report`.
         """
         verdicts = self.verdicts(X, absent=options.pop("absent", ()))
-        return save_report(verdicts, path, y, **options)
+        write_whole(render_report(verdicts, y, **options).encode(), file := Path(path))
+        return file
 
     def evaluate(
-        self, X: Any, y: Any, false_alarm_rate: float | None = None, *, absent: Any = ()
+        self, X: Any, y: Any, false_alarm_rate: float | None = None, **asked: Any
     ) -> dict[str, Any]:
         """AUC, average precision of the rows that are not normal, and the four counts.
 
         Parameters
         ----------
-        X, false_alarm_rate, absent
-            As in `judge`.
+        X, false_alarm_rate, **asked
+            As in `verdicts`.
         y : array of shape (m,)
             +1 for normal rows and -1 for others.
         """
         rows = as_table(X)
         y = checked_labels(y, len(rows))
-        verdicts = self.verdicts(rows, false_alarm_rate, absent=absent)
         if (y == y[0]).all():
             raise ValueError("y: all rows have the same label; judging needs both kinds.")
+        verdicts = self.verdicts(rows, false_alarm_rate, **asked)
         counts = evaluation(verdicts.why.scores, y, verdicts.why.flagged)
         return counts | {"not_judged": int(verdicts.lost.sum())}
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from kernull._runtime import write_whole
 from kernull._text import visible
 from kernull._version import __version__
 from kernull.errors import MissingCapabilityError
@@ -80,21 +77,6 @@ def render_report(
     )  # fmt: skip
     # Markup in names is escaped by Jinja; here what would turn text around, or act in a terminal.
     return visible(page, keep="\n\t")
-
-
-def save_report(verdicts: Any, path: str | os.PathLike[str], y: Any = None, **options: Any) -> Path:
-    """Write a report to a file, and give its path.
-
-    Parameters
-    ----------
-    verdicts, y, **options
-        As in `render_report`.
-    path : path-like
-        The HTML file to write.
-    """
-    file = Path(path)
-    write_whole(render_report(verdicts, y, **options).encode(), file)
-    return file
 
 
 def _asset(name: str) -> str:
