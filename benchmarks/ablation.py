@@ -54,7 +54,7 @@ from experiments._cells import generator
 from experiments._store import write_atomically
 from experiments._tables import markdown
 from kernull import Cross, Evidence, MultiKernelFisherNull, Nearest, Projection
-from kernull.detector import evidence, scores, tails
+from kernull.detector import calibration, evidence, scores, tails
 from kernull.detector.gate import factors_by_odds
 from kernull.views.kernel_set import WHOLE
 
@@ -120,7 +120,7 @@ VARIANTS: dict[str, tuple[dict, list]] = {
     "a whole of weight one": ({}, [(evidence, "factors_by_odds", _whole_of_weight_one)]),
     "ten folds of few rows, not twenty": ({"calibration": Cross(10)}, []),
     "five folds": ({"calibration": Cross(5)}, []),
-    "no slack for ties": ({}, [(tails, "TIE_SHARE", 0.0)]),
+    "no slack for ties": ({}, [(calibration, "TIE_SHARE", 0.0)]),
     "copies scored by their folds": ({}, [(scores, "mean_of_copies", _as_if_no_copies)]),
     "folds out of line left there": ({}, [(evidence, "aligned", lambda scores, fold: scores)]),
     "the exponential tail for rows left out": (

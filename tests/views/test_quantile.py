@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm, rankdata
 
 from kernull.views import Quantile
-from kernull.views.quantile import scores_of_knots
+from kernull.views.scaling import scores_of_knots
 
 
 def test_scores_of_training_rows_are_those_of_mid_ranks(rng):

@@ -18,6 +18,7 @@ from kernull.detector.calibration import (
     LeftOut,
     Split,
     hold_out,
+    lowered,
     rank_weights,
     read_groups,
     relative_weights,
@@ -33,7 +34,6 @@ from kernull.detector.fisher import KeptWeights
 from kernull.detector.model import KernelModel, RuleFit, calibrate
 from kernull.detector.rows import Rows, Settings, TableKernels, TableRows, Training
 from kernull.detector.sum import FisherRule
-from kernull.detector.tails import lowered
 from kernull.views.kernel_set import columns_read
 
 

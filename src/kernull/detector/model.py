@@ -11,12 +11,11 @@ import numpy as np
 
 from kernull._fields import ANY, DERIVED, POSITIVE, Checked, Range, Shape, stored
 from kernull._typing import Array, Indices, Mask
-from kernull.detector.calibration import Calibration, LeftOut
+from kernull.detector.calibration import Calibration, LeftOut, lowered
 from kernull.detector.evidence import EvidenceRule
 from kernull.detector.rows import ModelKernels, TableKernels
 from kernull.detector.scores import SCALING_ROWS, TableScores
 from kernull.detector.sum import FisherRule
-from kernull.detector.tails import lowered
 from kernull.detector.usual import UsualValues, ViewMisfit
 from kernull.mkl.solvers import Record, Result
 

@@ -19,12 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernull._typing import Array, Indices, Mask
-from kernull.detector.calibration import FEWEST_VALUES, mean_excess
+from kernull.detector.calibration import FEWEST_VALUES, TIE_ROUNDING, lowered, mean_excess
 from kernull.detector.cross_fit import has_copies
 
-#: Left-out scores are lowered by this share of their interquartile range, and by this much: equal
-#: rows tie although the models of their folds differ a little.
-TIE_SHARE, TIE_ROUNDING = 0.01, 1e-9
 #: The scale of a tail is at least this share of the range of the scores.
 LEAST_TAIL_SCALE = 1e-3
 #: Evidence beyond this is this much, so that squares of it can be added up.
@@ -116,21 +113,6 @@ class Tails:
         if predictive:
             beyond = self.tail_weight * np.log1p(beyond / self.tail_weight)
         return np.asarray(np.nan_to_num(out + beyond, nan=MOST_EVIDENCE).clip(0.0, MOST_EVIDENCE))
-
-
-def lowered(scores: Array) -> Array:
-    """Left-out scores (n,) or (n, C) less the slack for ties.
-
-    Parameters
-    ----------
-    scores : array of shape (n,) or (n, C)
-
-    Returns
-    -------
-    array of the same shape
-    """
-    low, high = np.quantile(scores, [0.25, 0.75], axis=0)
-    return np.asarray(scores - (TIE_SHARE * (high - low) + TIE_ROUNDING))
 
 
 def left_out_evidence(scores: Array, weight: Array, extrapolates: Mask, fold: Indices) -> Array:

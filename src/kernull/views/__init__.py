@@ -1,6 +1,6 @@
 """Views: which columns feed which kernel, and how each view is scaled."""
 
-from kernull.views.columns import join_views
+from kernull.views.columns import join_views, resolve_views
 from kernull.views.kernel_set import KernelSet
 from kernull.views.scaling import (
     SCALINGS,
@@ -14,7 +14,6 @@ from kernull.views.scaling import (
     fit_scaling,
     knows_unseen,
     read_scalings,
-    resolve_views,
     scaling_name,
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -150,20 +150,8 @@ def join_views(arrays: Mapping[str, Any]) -> tuple[Array, dict[str, list[int]]]:
     return np.hstack(blocks), views
 
 
-def columns_of_view(view: str, columns: Any, n_features: int, names: list[str] | None) -> Indices:
-    """Positions of a view's columns, given as positions, names, a mask or a slice.
-
-    Parameters
-    ----------
-    view : str
-        Name of the view, for messages.
-    columns : slice, sequence of int or str, or mask
-        Columns as passed.
-    n_features : int
-        Number of columns of the table.
-    names : list of str or None
-        Their names.
-    """
+def _columns_of_view(view: str, columns: Any, n_features: int, names: list[str] | None) -> Indices:
+    """Positions of a view's columns, passed as positions, names, a mask or a slice."""
     if isinstance(columns, slice):
         columns = _slice(view, columns, n_features, names)
         picked = np.arange(n_features)[columns]
@@ -221,3 +209,52 @@ def _slice(view: str, columns: slice, n_features: int, names: list[str] | None) 
             f"{n_features} columns of the table."
         )
     return slice(first, last, columns.step)
+
+
+def resolve_views(
+    views: Any, n_features: int, feature_names: Sequence[str] | None = None
+) -> dict[str, Indices]:
+    """Turn what a user passed as ``views`` into column positions, by name.
+
+    Parameters
+    ----------
+    views : None, "features" or mapping of name -> columns
+        None is one view of all columns; ``"features"`` is one view per column; a mapping gives each
+        view's columns as positions, names, a slice, or a single one of these.
+    n_features : int
+        Number of columns of the table.
+    feature_names : sequence of str, optional
+        Names of the columns, where the table has them.
+
+    Returns
+    -------
+    dict of str -> integer array
+
+    Examples
+    --------
+    >>> resolve_views({"size": [0, 1], "rest": slice(2, None)}, 4)
+    {'size': array([0, 1]), 'rest': array([2, 3])}
+    """
+    names = None if feature_names is None else [str(name) for name in feature_names]
+    if views is None:
+        return {"all": np.arange(n_features)}
+    if isinstance(views, str) and views == "features":
+        labels = names if names is not None else [f"x{i}" for i in range(n_features)]
+        return {label: np.array([i]) for i, label in enumerate(labels)}
+    if not isinstance(views, Mapping):
+        raise ValueError(
+            f'views: got {views!r}; expected None (all columns), "features" (one view per column) '
+            "or a mapping of name -> columns."
+        )
+    if not views:
+        raise ValueError("views: got an empty mapping; expected at least one view.")
+    found = {
+        str(name): _columns_of_view(str(name), columns, n_features, names)
+        for name, columns in views.items()
+    }
+    if len(found) < len(views):
+        raise ValueError(
+            f"views: got the names {list(views)!r}, of which two are the same as text; expected "
+            "names that differ."
+        )
+    return found

@@ -1,4 +1,4 @@
-"""Views: which columns they have, and how each is scaled by its own training statistics.
+"""Scalings: how each view is scaled, by statistics of its training rows.
 
 A scaling is a scikit-learn transformer. Those named here also know a value that was never seen in
 its column.
@@ -6,10 +6,11 @@ its column.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import has_fit_parameter
 
@@ -17,12 +18,12 @@ from kernull._fields import DERIVED, POSITIVE, Checked, Range, Shape, stored
 from kernull._runtime import in_threads
 from kernull._typing import Array, Indices, Mask
 from kernull.kernels import parse_kernels
-from kernull.views.columns import columns_of_view
-from kernull.views.quantile import Knots, scores_of_knots, to_scores
 
 #: Directions with a smaller share of the largest variance, before and after shrinkage, have none
 #: but rounding.
 LEAST_VARIANCE, LEAST_SHRUNK = 1e-13, 1e-10
+#: Ranks beyond which the slope outside the training range is taken.
+OUTER = 0.1
 #: Rows that a thread scales at a time.
 SCALED_AT_ONCE = 10_000
 #: Values whose difference is below this share of their size are one value, written twice.
@@ -189,6 +190,7 @@ class Whiten(Checked, Standard):
     """
 
     name = "whiten"
+    standardises: ClassVar[bool] = True
 
     directions_: Annotated[Array, Shape("_d", "_r"), Range(-2.0, 2.0)]
     gains_: Annotated[Array, Shape("_r"), Range(-LARGEST_GAIN, LARGEST_GAIN)]
@@ -209,10 +211,8 @@ class Whiten(Checked, Standard):
 
     def _learn(self, X: Array, sample_weight: Array | None) -> None:
         super()._learn(X, sample_weight)
-        self._rotate(X, sample_weight)
-
-    def _rotate(self, X: Array, sample_weight: Array | None) -> None:
-        """Learn the covariance of the columns that vary."""
+        if not self.standardises:
+            self.scale_ = np.ones_like(self.mean_)
         varies = ~self.constant_
         directions, self.gains_, self.base_gain_ = _whitening(
             super().transform(X)[:, varies], sample_weight
@@ -230,19 +230,93 @@ class WhitenRaw(Whiten):
     """
 
     name = "whiten-raw"
+    standardises = False
 
-    def _learn(self, X: Array, sample_weight: Array | None) -> None:
-        self.constant_ = constant_columns(X)
-        self.mean_ = _moments(X, sample_weight, self.constant_)[0]
-        self.scale_ = np.ones_like(self.mean_)
-        self._rotate(X, sample_weight)
+
+class Knots(NamedTuple):
+    """Values of all columns and their scores, one column after the other."""
+
+    values: Array
+    """Distinct training values of each column in increasing order, of shape (K,)."""
+    scores: Array
+    """Their normal scores, of shape (K,)."""
+    starts: Indices
+    """Where each column begins, of shape (d + 1,)."""
+    slopes: Array
+    """Slope below and above the training range of each column, of shape (d, 2)."""
+
+
+def scores_of_knots(X: Array, sample_weight: Array | None = None) -> tuple[Knots, Array]:
+    """Normal scores of the training values, and of the rows themselves, of shape (n, d).
+
+    Constant columns have one knot and slope zero. Of weights only ratios matter.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    sample_weight : array of shape (n,), optional
+
+    Returns
+    -------
+    knots : Knots
+        Of each column.
+    Z : array of shape (n, d)
+        Normal scores of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> knots, _ = scores_of_knots(np.array([[1.0], [2.0], [2.0], [9.0]]))
+    >>> knots.values, np.round(knots.scores, 2)
+    (array([1., 2., 9.]), array([-1.15,  0.  ,  1.15]))
+    """
+    n, d = X.shape
+    columns = np.ascontiguousarray(X.T)
+    order = np.argsort(columns, axis=1)
+    values = np.take_along_axis(columns, order, axis=1)
+    is_first = np.ones((d, n), dtype=bool)
+    np.not_equal(values[:, 1:], values[:, :-1], out=is_first[:, 1:])
+    begin = np.flatnonzero(is_first)  # entry of each knot, where a run of equal values begins
+    starts = np.searchsorted(begin, n * np.arange(d + 1))
+    end = np.append(begin[1:], n * d)
+    counts = np.ones(n) if sample_weight is None else sample_weight
+    upto = np.cumsum(counts[order], axis=1).ravel()[end - 1]  # weight up to each knot
+    before = np.append(0.0, upto[:-1])
+    before[starts[:-1]] = 0.0
+    total = np.repeat(upto[starts[1:] - 1], np.diff(starts))
+    # Next to no weight may lie beyond a value.
+    share = np.clip((before + upto) / (2.0 * total), 1e-300, 1.0 - 1e-16)
+    values, scores = values.ravel()[begin], ndtri(share)
+    rows = np.empty((d, n))
+    np.put_along_axis(rows, order, scores.repeat(end - begin).reshape(d, n), axis=1)
+    return Knots(values, scores, starts, _slopes(values, scores, share, starts)), rows.T
+
+
+def _slopes(values: Array, scores: Array, share: Array, starts: Indices) -> Array:
+    """Slopes below and above the values of each column, of shape (d, 2): 0 where it has but one.
+
+    From the ends to the first values beyond the outer tenth, or to the next ones.
+    """
+    first, last = starts[:-1], starts[1:] - 1
+    low = first + np.maximum(np.add.reduceat(share < OUTER, first, dtype=np.intp), 1)
+    high = first + np.add.reduceat(share <= 1.0 - OUTER, first, dtype=np.intp) - 1
+    low, high = np.minimum(low, last), np.maximum(np.minimum(high, last - 1), first)
+    rise = np.stack([scores[low] - scores[first], scores[last] - scores[high]], axis=1)
+    run = np.stack([values[low] - values[first], values[last] - values[high]], axis=1)
+    return np.divide(rise, run, out=np.zeros(run.shape), where=run > 0)
 
 
 @stored
 class Quantile(UnseenScaling):
-    """Each column to normal scores by its training ranks, linear beyond the ends.
+    r"""Normal scores: each column by the ranks of its training values, ties at mid-rank.
 
-    See `kernull.views.quantile`. Standardising sees size, this sees shape.
+    With distinct training values :math:`v_1 < \dots < v_m` of a column, and F the weight below a
+    value plus half of the weight at it, as a share of the whole,
+
+    .. math:: z(v_k) = \Phi^{-1}(F(v_k)), \qquad F(v) = \frac{W_{<v} + W_{=v}/2}{W}
+
+    linear between the values, and linear beyond the ends with the slope of the outer tenth: far
+    away is far away, in whatever unit. Standardising sees size, this sees shape.
 
     Attributes
     ----------
@@ -263,7 +337,14 @@ class Quantile(UnseenScaling):
 
     def transform(self, X: Array) -> Array:
         """Normal scores of rows."""
-        return self._with_unseen(to_scores(X, self.knots_), X)
+        values, scores, starts, slopes = self.knots_
+        columns = np.ascontiguousarray(X.T)
+        lowest, highest = values[starts[:-1]], values[starts[1:] - 1]
+        pieces = zip(columns, starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+        out = np.stack([np.interp(x, values[a:b], scores[a:b]) for x, a, b in pieces])
+        out += slopes[:, :1] * np.minimum(columns - lowest[:, None], 0.0)
+        out += slopes[:, 1:] * np.maximum(columns - highest[:, None], 0.0)
+        return self._with_unseen(np.ascontiguousarray(out.T), X)
 
     def fit_transform(self, X: Array, y: Any = None, sample_weight: Array | None = None) -> Array:
         """Learn the map; rows are mapped by the ranks that it is learned from."""
@@ -496,52 +577,3 @@ def _whitening(Z: Array, sample_weight: Array | None) -> tuple[Array, Array, flo
     least = gains.max(initial=0.0) or 1.0
     base = 1.0 / np.sqrt(floor) if floor > LEAST_SHRUNK * shrunk.max(initial=0.0) else least
     return axes[:, real], gains - base, float(base)
-
-
-def resolve_views(
-    views: Any, n_features: int, feature_names: Sequence[str] | None = None
-) -> dict[str, Indices]:
-    """Turn what a user passed as ``views`` into column positions, by name.
-
-    Parameters
-    ----------
-    views : None, "features" or mapping of name -> columns
-        None is one view of all columns; ``"features"`` is one view per column; a mapping gives each
-        view's columns as positions, names, a slice, or a single one of these.
-    n_features : int
-        Number of columns of the table.
-    feature_names : sequence of str, optional
-        Names of the columns, where the table has them.
-
-    Returns
-    -------
-    dict of str -> integer array
-
-    Examples
-    --------
-    >>> resolve_views({"size": [0, 1], "rest": slice(2, None)}, 4)
-    {'size': array([0, 1]), 'rest': array([2, 3])}
-    """
-    names = None if feature_names is None else [str(name) for name in feature_names]
-    if views is None:
-        return {"all": np.arange(n_features)}
-    if isinstance(views, str) and views == "features":
-        labels = names if names is not None else [f"x{i}" for i in range(n_features)]
-        return {label: np.array([i]) for i, label in enumerate(labels)}
-    if not isinstance(views, Mapping):
-        raise ValueError(
-            f'views: got {views!r}; expected None (all columns), "features" (one view per column) '
-            "or a mapping of name -> columns."
-        )
-    if not views:
-        raise ValueError("views: got an empty mapping; expected at least one view.")
-    found = {
-        str(name): columns_of_view(str(name), columns, n_features, names)
-        for name, columns in views.items()
-    }
-    if len(found) < len(views):
-        raise ValueError(
-            f"views: got the names {list(views)!r}, of which two are the same as text; expected "
-            "names that differ."
-        )
-    return found
