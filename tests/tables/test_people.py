@@ -417,3 +417,47 @@ def test_durations_are_seconds():
     rng = np.random.default_rng(0)
     took = rng.integers(10**6, size=N).astype("timedelta64[ms]")
     assert kinds_of(took=took)["took"].kind == "number"
+
+
+def test_numbers_that_only_name_their_row_are_not_learned_from():
+    """Also once rows are sampled, when they no longer run from 1 to n."""
+    rng, n = np.random.default_rng(0), 300
+    table = {
+        "Unnamed: 0": rng.permutation(10 * n)[:n],
+        "reading": rng.integers(0, 10 * n, n),  # as large, but some are equal
+        "salary": rng.permutation(1_000_000)[:n],  # none is equal: so few of so many
+    }
+    views = TableViews().fit(table)
+    assert views.used_ == ["reading", "salary"]
+    assert TableViews(kinds={"Unnamed: 0": "number"}).fit(table).used_[0] == "Unnamed: 0"
+
+
+@pytest.mark.parametrize("name", ["subject_id", "Patient No.", "machine number", "MRN"])
+def test_repeated_identifiers_are_proposed_as_groups(name):
+    rng, n = np.random.default_rng(0), 300
+    x = rng.normal(size=n)
+    for cells in (rng.integers(1, 61, n), [f"P{i % 30}" for i in range(n)]):
+        with pytest.warns(UserWarning, match=f"'{name}' names.*group=.*kinds={{'{name}'"):
+            assert TableViews().fit({name: cells, "x": x}).used_ == ["x"]
+    few = {name: rng.integers(1, 6, n), "x": x}  # machines 1 to 5: perhaps codes
+    assert TableViews().fit(few).used_ == [name, "x"]
+
+
+def test_rare_values_of_a_category_of_many_count_as_one_if_asked_for():
+    rng = np.random.default_rng(7)
+    town = [f"t{i}" for i in range(49) for _ in range(5)] + [f"r{i}" for i in range(40)]
+    table = {"town": town, "x": rng.normal(size=len(town))}
+    views = TableViews(kinds={"town": "category"}).fit(table)
+    assert len(views.category_values("town")) == 50
+    assert "40 rare values are one, 14% of the rows" in views.summary()
+    reading = views.read({"town": ["t3", "r7", "never seen"], "x": [0.0] * 3})
+    assert not reading.unseen.any()  # a value never seen is one of the others
+    np.testing.assert_array_equal(reading.X[1], reading.X[2])
+    assert (reading.X[0] != reading.X[1]).any()
+
+
+def test_numbers_for_names_are_asked_about():
+    x = np.random.default_rng(0).normal(size=(2, 50))
+    with pytest.warns(UserWarning, match="called by numbers: the first row may be no header"):
+        TableViews().fit({"5.1": x[0], "3.5": x[1]})
+    TableViews().fit({"0": x[0], "1": x[1]})  # as pandas calls them

@@ -26,6 +26,7 @@ from kernull.errors import (
     warn,
 )
 from kernull.operators.dense import DenseStack
+from kernull.tables import EncodedRows
 from kernull.views.kernel_set import KernelSet, columns_read
 
 #: Share of copies from which to warn: a share s leaves a rate of rate / (1 - s).
@@ -364,7 +365,7 @@ def warn_of_suspects(rows: TableRows, weight: Array | None) -> Indices:
 
     The distance of a row is that to the row that a tenth of the rows are nearer than: a cluster of
     fewer outliers is far from all others too. Columns count by the range of their middle half, or,
-    where this is zero, by their whole range.
+    where this is zero, by their whole range. Categories do not count: rare values lie far out.
 
     Parameters
     ----------
@@ -373,7 +374,10 @@ def warn_of_suspects(rows: TableRows, weight: Array | None) -> Indices:
     weight : array of shape (n,) or None
         Rows of weight zero are absent.
     """
-    X = np.asarray(rows.values)[:, columns_read(rows.recipe.views)]
+    columns, values = columns_read(rows.recipe.views), rows.values
+    if isinstance(values, EncodedRows) and values.encoder is not None:
+        columns = columns[np.isin(columns, values.encoder.measured)]
+    X = np.asarray(values)[:, columns] if len(columns) else np.zeros((len(values), 1))
     present = np.arange(len(X)) if weight is None else np.flatnonzero(weight > 0)
     present = present[sampling_order(row_keys(X[present]))[:MOST_ROWS]]
     X = X[present]

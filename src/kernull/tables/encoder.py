@@ -31,7 +31,7 @@ from kernull._fields import Checked, Range, stored
 from kernull._typing import Array, Indices, Mask
 from kernull.tables.cells import as_dates, as_text
 from kernull.tables.gaps import GapFiller
-from kernull.tables.kinds import USED, Column
+from kernull.tables.kinds import OTHERS, USED, Column
 from kernull.tables.table import Table
 
 #: No place is farther out than this, in standard deviations.
@@ -184,6 +184,11 @@ class Encoder(Checked):
             start += width
         return blocks
 
+    @property
+    def measured(self) -> list[int]:
+        """Positions of columns of numbers."""
+        return [self.blocks[c.name][0] for c in self.columns if c.kind == "number"]
+
     def _with_gaps(self, cells: Array) -> Array:
         """Numbers, NaN where a cell is empty or has a value without a place."""
         cells = np.where(np.isfinite(cells), cells, np.nan)
@@ -258,7 +263,7 @@ def category_codes(texts: list[str | None], values: tuple[str, ...]) -> Indices:
     spelled: dict[str, int] = {}  # true and false as other files write them
     for value, i in index.items():
         spelled |= dict.fromkeys(SPELLINGS.get(value.lower(), ()), i)
-    other = len(values)
+    other = index.get(OTHERS, len(values))
     codes = [-1 if t is None else index.get(t, spelled.get(t.lower(), other)) for t in texts]
     return np.array(codes, dtype=np.intp)
 

@@ -41,6 +41,17 @@ _ID_NAME = re.compile(
     r"[\W_]*$|^(?:id|uid|uuid)[\W_]|serial[\W_]*(?:id|no|nr|num)",
     re.IGNORECASE,
 )
+#: Names of columns that name who or what several rows are of: "subject_id", "Machine no", "MRN".
+_WHOSE_NAME = re.compile(
+    r"(?:^|[\W_])(?:id|uid|uuid|mrn)[\W_]*$|(?:subject|patient|person|participant|customer|user|client|"
+    r"operator|employee|animal|machine|device|engine|unit|vehicle)[\W_]*(?:id|no|nr|num|number)[\W_]*$",
+    re.IGNORECASE,
+)
+#: Whole numbers of n rows that all differ, in a range where chance makes two of them equal with a
+#: probability of 1 - exp(-7): n^2 / 2 / range at least.
+PAIRS = 7.0
+#: The value of a category that stands for its rare ones.
+OTHERS = "other values"
 #: Names of columns of times.
 _TIME_NAME = re.compile(
     r"time|stamp|epoch|date|(?:^|[\W_])(?:t|ts|utc|created|updated)(?:$|[\W_])", re.IGNORECASE
@@ -178,7 +189,7 @@ def _decide(
         bad_cells.append((name, bad))
     why = "as asked" if asked else _not_a_measure(name, values[~missing])
     kind, known = "number", values[~missing]
-    if why.startswith("running"):
+    if why.startswith(("running", WHOSE)):
         kind = "identifier"
     elif why.startswith("always"):
         kind = "constant"
@@ -203,7 +214,7 @@ def _not_a_measure(name: str, values: Array) -> str:
     never_turns = bool((steps >= 0).all() or (steps <= 0).all())
     distinct = len(np.unique(values))
     whole = bool((values == np.round(values)).all())
-    if whole and distinct == len(values) and np.ptp(values) + 1 <= 1.5 * len(values):
+    if whole and distinct == len(values) and np.ptp(values) <= len(values) ** 2 / 2 / PAIRS:
         return "running number"
     if distinct > 0.5 * len(values) and _is_epoch(
         values, 0.1 if never_turns or _TIME_NAME.search(name) else 0.01 * whole
@@ -211,42 +222,67 @@ def _not_a_measure(name: str, values: Array) -> str:
         return "running: seconds since 1970"
     if whole and distinct > 0.9 * len(values) and _ID_NAME.search(name):
         return "running number, by its name"
+    if whole and distinct > FEW_VALUES and _WHOSE_NAME.search(name):
+        return f"{WHOSE}, {distinct:,} values"
     if distinct >= LEAST_VALUES and never_turns:
         return _in_order(values)
     return f"{distinct} whole numbers" if whole and 2 < distinct <= FEW_VALUES else ""
 
 
+#: Why a column of repeated numbers or texts is taken for an identifier.
+WHOSE = "a name that repeats"
 #: Why a column in order is taken for a measure, or for a clock though its steps are uneven.
 SORTED = "in order: sorted by it, it seems"
 UNEVEN = "running in uneven steps: never turns back, like a clock or a meter"
 
 
-def tell_doubts(
+def warn_of_doubts(
     source: str, columns: Sequence[Column], numbers: Mapping[str, Array], most: int
 ) -> None:
-    """Warn of numbers in order, of texts of many values, and of -999 among ``numbers``.
+    """Warn where a column may be taken for what it is not, and say how to overrule that.
 
-    What never turns back may be a clock, or a measure that the rows are sorted by.
+    Of identifiers of people and machines, of numbers in order (a clock, or a measure that the rows
+    are sorted by), of texts of many values, of -999 among ``numbers``, and of numbers as headers.
     """
-    said = []
+    doubts = []
+    never = "never turns back from row to row"
     for why, what, kind in (
-        (UNEVEN, "left out as a clock or a meter; if the rows are sorted by it", "number"),
-        (SORTED, "a measure the rows are sorted by, it seems; if it is a clock", "identifier"),
-    ):
-        if names := [column.name for column in columns if column.why == why]:
+        (WHOSE, "names, by its own name, who or what several rows are of: left out. group= leaves "
+         "rows of one out together; if it is a category or a measure", "category"),
+        (UNEVEN, f"{never}: left out as a clock or a meter; if the rows are sorted by it",
+         "number"),
+        (SORTED, f"{never}: a measure the rows are sorted by, it seems; if it is a clock",
+         "identifier"),
+    ):  # fmt: skip
+        if names := [column.name for column in columns if column.why.startswith(why)]:
             todo = f"say kinds={{{names[0]!r}: {kind!r}}}"
-            said.append(f"{listed(names)} never turns back from row to row: {what}, {todo}")
+            doubts.append(f"{listed(names)} {what}, {todo}")
     if many := [column.name for column in columns if column.why.endswith(" categories")]:
         what = f"more than {most} different texts in {listed(many)}: left out, as a name would be"
-        said.append(
-            f"{what}. If they are categories, make groups of them (or raise max_categories)"
-        )
+        todo = f"say kinds={{{many[0]!r}: 'category'}}, which makes rare ones one value"
+        doubts.append(f"{what}. If they are categories, {todo} (or raise max_categories)")
     for name, values in numbers.items():
         if code := _stands_for_nothing(values[np.isfinite(values)]):
             what = f"{name!r} is {code} in many rows, and far from that in all others"
-            said.append(f"{what}. If that stands for an empty cell, say empty=['{code}']")
-    for text in said:
+            doubts.append(f"{what}. If that stands for an empty cell, say empty=['{code}']")
+    if _numbers_as_names([column.name for column in columns]):
+        doubts.append("columns are called by numbers: the first row may be no header")
+    for text in doubts:
         warnings.warn(f"{source}: {text}.", UserWarning, stacklevel=3)
+
+
+def _numbers_as_names(names: Sequence[str]) -> bool:
+    """Whether all names are numbers, and not those that pandas gives: 0, 1, 2 and so on.
+
+    Examples
+    --------
+    >>> [_numbers_as_names(names) for names in (["5.1", "3"], ["0", "1"], ["a", "3"])]
+    [True, False, False]
+    """
+    values = as_numbers(list(names))[0]
+    return bool(np.isfinite(values).all()) and not any(
+        np.array_equal(values, np.arange(len(names)) + first) for first in (0, 1)
+    )
 
 
 def _stands_for_nothing(values: Array) -> str:
@@ -359,10 +395,12 @@ def _text_column(table: Table, name: str, most: int, asked: str | None) -> Colum
     found, missing = Counter(filled), len(texts) - len(filled)
     values = tuple(sorted(found))
     if asked and len(values) > max(most, 2):
-        raise TableError(
-            f"{table.source}: column {name!r} has {len(values):,} different values, too many to be "
-            f"categories (at most {most}); leave it out: kinds={{{name!r}: 'left out'}}."
-        )
+        frequent = [value for value, _ in found.most_common(max(most, 2) - 1)]
+        rare = len(filled) - sum(found[value] for value in frequent)
+        why = f"as asked; {len(values) - len(frequent):,} rare values are one"
+        why += f", {rare / len(filled):.0%} of the rows"
+        counts = (*(found[value] for value in frequent), rare)
+        return Column(name, "category", why, missing, (*frequent, OTHERS), counts=counts)
     if len(values) <= 1:
         said = f"always {filled[0]!r}" if filled else EMPTY
         return Column(name, "constant", said, missing, values, counts=(len(filled),)[: len(values)])
@@ -380,6 +418,8 @@ def _text_column(table: Table, name: str, most: int, asked: str | None) -> Colum
         if len(values) > most:
             said = f"{differ}, more than {most} categories"
             return Column(name, "identifier", said, missing)
+        if len(values) > FEW_VALUES and _WHOSE_NAME.search(name):
+            return Column(name, "identifier", f"{WHOSE}, {len(values)} values", missing)
     counts = tuple(found[value] for value in values)
     return Column(name, "category", "as asked" if asked else "", missing, values, counts=counts)
 

@@ -30,7 +30,7 @@ from kernull.tables.kinds import (
     match_columns,
     resembling,
     summarise,
-    tell_doubts,
+    warn_of_doubts,
 )
 from kernull.tables.table import Table, as_table
 
@@ -92,7 +92,8 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
         Empty cells: filled in from rows that are expected to have the same there
         (`kernull.tables.gaps`), or refused.
     max_categories : int, default=50
-        A column of text with more values is a name, and left out.
+        A column of text with more values is a name, and left out; if ``kinds`` calls it a
+        category, its rare values count as one.
     empty : sequence of str, default=()
         Texts and numbers that stand for an empty cell, such as ``("off", "-999")``, beside the
         usual ones (``NA``, ``n/a``, ``-``, ``NULL``, ``#DIV/0!``, ...).
@@ -209,10 +210,10 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
         cells, _ = read_cells(looked_at, table)
         self.encoder_ = Encoder(tuple(looked_at), blank).fit(cells, ranges=True)
         self.views_ = self._view_positions(groups)
-        self._tell_views()
+        self._check_views()
         numbers = {c.name: cells[:, i] for i, c in enumerate(taken) if c.kind == "number"}
-        tell_doubts(table.source, self.columns_, numbers, self.max_categories)
-        self._tell_gaps(table, np.isnan(cells[:, : len(taken)]))
+        warn_of_doubts(table.source, self.columns_, numbers, self.max_categories)
+        self._check_gaps(table, np.isnan(cells[:, : len(taken)]))
         return self
 
     def _check_parameters(self) -> None:
@@ -251,7 +252,7 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
             groups[str(view)] = match_columns(wanted, names, f"view {view!r}")
         return groups
 
-    def _tell_views(self) -> None:
+    def _check_views(self) -> None:
         """Warn of views of nothing but categories: their kernels take few values."""
         categories = {c.name for c in self.encoder_.columns if c.kind == "category"}
         alone = [v for v, names in self.view_columns().items() if categories.issuperset(names)]
@@ -264,7 +265,7 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
                 stacklevel=3,
             )
 
-    def _tell_gaps(self, table: Table, gaps: Mask) -> None:
+    def _check_gaps(self, table: Table, gaps: Mask) -> None:
         if not gaps.any():
             return
         if self.missing == "error":
