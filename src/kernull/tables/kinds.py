@@ -247,7 +247,7 @@ def warn_of_doubts(
     doubts = []
     never = "never turns back from row to row"
     for why, what, kind in (
-        (WHOSE, "names, by its own name, who or what several rows are of: left out. group= leaves "
+        (WHOSE, "names who or what several rows are of: left out. group= leaves "
          "rows of one out together; if it is a category or a measure", "category"),
         (UNEVEN, f"{never}: left out as a clock or a meter; if the rows are sorted by it",
          "number"),
