@@ -18,7 +18,7 @@ factors of the gate and the least distance come from all rows.
 `tails`
     From scores to evidence: how small the p-value among left-out scores is.
 `gate`
-    Views, and the whole, count by the odds that mixed rows are told from rows.
+    Views, and the whole, count by the odds that mixed rows differ from rows.
 `evidence`
     The default rule: evidence of each score, weights, the length of both.
 `sum`

@@ -42,7 +42,7 @@ def relative_weights(weight: Array | None) -> Array | None:
 
 
 def read_groups(groups: Any, n: int) -> Indices:
-    """Number of the group of each row, from 0; a group of its own for each row where None.
+    """Number of the group of each row, from 0; one group a row where None.
 
     Every row needs a label: NaN and None are refused, not taken for one group more.
 
@@ -69,7 +69,7 @@ def read_groups(groups: Any, n: int) -> Indices:
             raise ValueError(
                 f"groups: {len(lost):,} of {n:,} rows have no label (first: row {lost[0]}, "
                 f"{given[lost[0]]!r}); expected one for every row. Give rows that belong to no "
-                "other a label of their own."
+                "other a label that no other row has."
             )
     numbers = np.ravel(np.unique(labels, return_inverse=True)[1]).astype(np.intp)
     if numbers.max(initial=0) < 1 and n > 1:
@@ -303,7 +303,7 @@ class Calibration(Checked):
         known = not self.smooth or after == len(self.scores)
         if known or self.p_values(np.array([beyond]))[0] > limit:
             return beyond, float(rate)
-        # p-values interpolate: the lowest number whose p-value is above the rate, found among the
+        # p-values interpolate: the lowest number whose p-value is above the rate, among the
         # floating-point numbers themselves, so that flags and p-values agree on every score there
         # is (a rate such as 3/10, which is no binary number, up to its rounding).
         ends = np.array([beyond, self.scores[after]])
@@ -409,7 +409,7 @@ class Cross:
     ----------
     folds : int, optional
         Number of folds, at least 2; by default 10, and 20 of up to 200 rows, or of at most twice as
-        many rows as columns. Where rows (or groups) are fewer, each is a fold of its own.
+        many rows as columns. Where rows (or groups) are fewer, each is a fold.
 
     Notes
     -----
@@ -469,7 +469,7 @@ def read_calibration(calibration: Any) -> Cross | Split:
     Parameters
     ----------
     calibration : str, Cross or Split
-        ``"cross"``, ``"split"``, or an object with numbers of its own.
+        ``"cross"``, ``"split"``, or an object.
     """
     if isinstance(calibration, Cross | Split):
         return calibration

@@ -17,7 +17,7 @@ from kernull._typing import Array, Indices, Mask
 
 Model = TypeVar("Model")
 
-#: Rows of a fold, at least, of which a median says whether the fold is out of line.
+#: Rows of a fold, at least, whose median decides whether the fold is out of line.
 FEWEST_ALIGNED = 5
 
 
@@ -32,7 +32,7 @@ def assign_folds(X: Any, n_folds: int, groups: Any = None, random_state: Any = 0
     X : array, sparse matrix or data frame of shape (n, d)
         The rows.
     n_folds : int
-        Number of folds. Where rows (or groups) are fewer, each is a fold of its own.
+        Number of folds. Where rows (or groups) are fewer, each is a fold.
     groups : array of shape (n,), optional
         Group of each row; rows of a group share a fold.
     random_state : int, RandomState instance or None, default=0
@@ -126,7 +126,7 @@ def sampling_order(keys: Array) -> Indices:
 def dense_ranks(X: Array) -> Array:
     """Each value by its rank among the different values of its column, whatever its unit.
 
-    Columns of one value are left out: they tell no rows apart.
+    Columns of one value are left out: all rows are alike there.
 
     Parameters
     ----------
@@ -213,15 +213,15 @@ def aligned(scores: Array, fold: Indices) -> Array:
     """
     out = scores.copy()
     for k in range(fold.max() + 1):
-        own, others = scores[fold == k], scores[fold != k]
-        if len(own) < FEWEST_ALIGNED:
+        inside, others = scores[fold == k], scores[fold != k]
+        if len(inside) < FEWEST_ALIGNED:
             continue
         low, first, middle, third, high = np.quantile(others, [0.01, 0.25, 0.5, 0.75, 0.99], axis=0)
-        own_first, centre, own_third = np.quantile(own, [0.25, 0.5, 0.75], axis=0)
-        out_of_line = ((centre < low) | (centre > high)) & (own_third > own_first)
+        lower, centre, upper = np.quantile(inside, [0.25, 0.5, 0.75], axis=0)
+        out_of_line = ((centre < low) | (centre > high)) & (upper > lower)
         for c in np.flatnonzero(out_of_line):
-            stretch = (third[c] - first[c]) / (own_third[c] - own_first[c])
-            out[fold == k, c] = middle[c] + (own[:, c] - centre[c]) * stretch
+            stretch = (third[c] - first[c]) / (upper[c] - lower[c])
+            out[fold == k, c] = middle[c] + (inside[:, c] - centre[c]) * stretch
     return out
 
 
@@ -286,8 +286,8 @@ def cross_fit(
         model = fit(np.flatnonzero(fold != k))
         return np.asarray(score(model, np.flatnonzero((fold == k) & judged)), dtype=float)
 
-    found = in_threads(work, range(fold.max() + 1), threads)
-    left_out = np.full((len(fold), *found[0].shape[1:]), np.nan)
-    for k, scores in enumerate(found):
-        left_out[(fold == k) & judged] = scores
+    scores = in_threads(work, range(fold.max() + 1), threads)
+    left_out = np.full((len(fold), *scores[0].shape[1:]), np.nan)
+    for k, of_fold in enumerate(scores):
+        left_out[(fold == k) & judged] = of_fold
     return left_out

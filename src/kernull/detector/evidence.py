@@ -50,7 +50,7 @@ class EvidenceRule(Checked):
     Parameters
     ----------
     projection : FisherRule
-        The paper's own rule, whose kernel weights are taken.
+        The paper's rule, whose kernel weights are taken.
     scores : TableScores or GivenScores
         From new rows to C scores.
     left_out : array of shape (n, C)
@@ -105,11 +105,6 @@ class EvidenceRule(Checked):
     def coef(self) -> Array:
         """Coefficients of the projection of lp MK-FN."""
         return self.projection.coef
-
-    @property
-    def score_type(self) -> str:
-        """That of the projection."""
-        return self.projection.score_type
 
     def contributions(self, cross: Any) -> Array:
         """Contribution of each kernel to the projection of lp MK-FN, of shape (m, J).
@@ -306,29 +301,24 @@ def fit_evidence(
         rows, decision, weight, groups, folds, keys, ranked
     )
     member, extrapolates = full.columns(len(projection.weights))
-    rule = EvidenceRule(
-        projection,
-        full,
-        left_out,
-        fold,
-        rank_weights(
-            None if weight is None else weight[ranked],
-            None if groups is None else groups[ranked],
-            len(ranked),
-        ),
-        member,
-        extrapolates,
-        np.ones(len(member)),
-        None if len(ranked) == rows.n else ranked,
+    rank_weight = rank_weights(
+        None if weight is None else weight[ranked],
+        None if groups is None else groups[ranked],
+        len(ranked),
     )
+    tails = Tails.fit(left_out, rank_weight, extrapolates)
+    evidence = left_out_evidence(left_out, rank_weight, extrapolates, fold)
     mixed, view, factors = drawn.take(np.arange(len(ranked))).mixed_scores(full)
     by_odds = np.isnan(factors)
     if by_odds.any():
-        odds = factors_by_odds(rule.left_out_evidence, rule.tails.evidence(mixed), view)
+        odds = factors_by_odds(evidence, tails.evidence(mixed), view)
         factors = np.where(by_odds, odds, factors)
-    judged = replace(rule, factors=factors)  # neither of these depends on the factors
-    vars(judged).update(tails=rule.tails, left_out_evidence=rule.left_out_evidence)
-    return judged
+    sample = None if len(ranked) == rows.n else ranked
+    rule = EvidenceRule(
+        projection, full, left_out, fold, rank_weight, member, extrapolates, factors, sample
+    )
+    vars(rule).update(tails=tails, left_out_evidence=evidence)
+    return rule
 
 
 def left_out_scores(

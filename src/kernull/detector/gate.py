@@ -1,4 +1,4 @@
-r"""Views, and the whole, count by the odds that rows of mixed parts can be told from rows.
+r"""Views, and the whole, count by the odds that rows of mixed parts differ from rows.
 
 .. math:: \min(\max(\sqrt{A / (1 - A)}, 1/2), 2)
 
@@ -6,7 +6,7 @@ A is the area under the ROC curve between rows left out and mixed rows, by the b
 rows of a view have each cell from another row, mixed rows of the whole each view. A view of noise
 may take most of the learned weight, since a kernel that hardly varies fits targets that are all one
 best; its rows look like rows of mixed cells. Where views belong together, the whole sees what no
-view does; where rows are few beside columns, it sees less than they do.
+view does; where rows are fewer than columns, it sees less than they do.
 """
 
 from __future__ import annotations

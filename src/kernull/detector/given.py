@@ -24,7 +24,7 @@ CONSTANT = 1e-6
 class GivenScores(Checked):
     r"""Projection and distance of each given kernel, and of their product.
 
-    Kernels are divided by the mean of their diagonals. Where that is constant, kernels tell
+    Kernels are divided by the mean of their diagonals. Where that is constant, kernels are
     distances, :math:`d^2 = 2 - 2k`, and their product is the kernel of the whole. Elsewhere
     :math:`-|1 - y(x)|` stands for the distance, and there is no whole.
 

@@ -317,7 +317,7 @@ def _held_out(
 
 
 def _warn(fitted: Fitted) -> None:
-    """Say what a threshold cannot promise, and what views hardly say."""
+    """Warn of what a threshold cannot promise, and of views that hardly vary."""
     model, training = fitted.model, fitted.training
     kernels, rule = model.kernels, model.rule
     judged = model.calibration, model.false_alarm_rate

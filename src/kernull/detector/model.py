@@ -23,7 +23,7 @@ from kernull.mkl.solvers import Record, Result
 @stored
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """How good the weights are, and how they were found."""
+    """How good the weights are, and the solver that gave them."""
 
     gap: Annotated[float, ANY]
     n_iter: Annotated[int, Range(low=0)]
@@ -201,7 +201,7 @@ class KernelModel(Checked):
         return kept
 
     def without(self, missing: Iterable[str]) -> KernelModel:
-        """The model that scores by the other views: same rows, same rate, its own threshold.
+        """The model that scores by the other views: same rows, same rate, another threshold.
 
         Parameters
         ----------
@@ -254,12 +254,6 @@ class KernelModel(Checked):
         misfit = self.view_misfit if self.can_explain else None
         usual = None if misfit is None else misfit.usual
         return replace(self, usual=self.usual_values, usual_misfit=usual)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(vars(self))
-        for name in ("view_misfit", "usual_values"):  # quick to learn again
-            state.pop(name, None)
-        return state
 
 
 @dataclass(frozen=True, eq=False)

@@ -85,10 +85,10 @@ class TableKernels:
         integer array
             Columns that no other view reads.
         """
-        own = [view.columns for view in self.set.views if view.name in views]
+        alone = [view.columns for view in self.set.views if view.name in views]
         others = [view.columns for view in self.set.views if view.name not in views]
         none = np.empty(0, dtype=np.intp)
-        return np.setdiff1d(np.concatenate([*own, none]), np.concatenate([*others, none]))
+        return np.setdiff1d(np.concatenate([*alone, none]), np.concatenate([*others, none]))
 
 
 @stored
@@ -110,7 +110,7 @@ class GivenKernels:
 
     @property
     def views(self) -> tuple[str, ...]:
-        """Each kernel is a view of its own."""
+        """Each kernel is a view."""
         return self.names
 
     @property
@@ -167,8 +167,8 @@ class GivenKernels:
             values[~kept] = 0.0
         if values.ndim != 3:
             return values
-        own = getattr(X, "own_diagonal", None)
-        return DenseStack(values, scale, own, getattr(X, "names", None))
+        diagonal = getattr(X, "own_diagonal", None)
+        return DenseStack(values, scale, diagonal, getattr(X, "names", None))
 
 
 ModelKernels = TableKernels | GivenKernels

@@ -62,7 +62,7 @@ class Tails:
     ) -> Tails:
         """From left-out scores (n, C), higher for more normal rows, and the weights of the rows.
 
-        ``total`` is what the weights are brought to sum to; their own sum by default.
+        ``total`` is what the weights are brought to sum to; their sum by default.
         """
         n, order = len(scores), np.broadcast_to(np.arange(len(scores))[:, None], scores.shape)
         if np.ptp(weight) > 0:
@@ -88,8 +88,8 @@ class Tails:
     def evidence(self, scores: Array, *, predictive: bool = False) -> Array:
         """Evidence in nats, of shape (m, C), against rows with these scores; never negative.
 
-        The tail is exponential, or ``predictive``: what an exponential one of a scale that k rows
-        tell comes to, k log(1 + x / (k tau)) in place of x / tau.
+        The tail is exponential, or ``predictive``: what an exponential one of a scale from k rows
+        comes to, k log(1 + x / (k tau)) in place of x / tau.
 
         Parameters
         ----------

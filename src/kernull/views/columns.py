@@ -1,4 +1,4 @@
-"""Columns of a table: which ones a view has, and what to say of those that are no numbers."""
+"""Columns of a table: which ones a view has, and errors of those that are no numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN = 8
 
 
 def not_finite(X: Any, scoring: bool) -> str:
-    """What to say of a table with NaN or infinite values.
+    """The error of a table with NaN or infinite values.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def text_columns(X: Any) -> list[str]:
 
 
 def date_columns(X: Any) -> list[str]:
-    """Names of the columns of a table that hold dates, times or spans, as their type says."""
+    """Names of the columns of a table that are of a type of dates, times or spans."""
     if hasattr(X, "columns") and hasattr(X, "dtypes"):  # pandas, polars
         types = zip(X.columns, list(X.dtypes), strict=True)
         return [str(name) for name, kind in types if _DATE.match(str(kind).lower())]
@@ -78,7 +78,7 @@ _DATE = re.compile(r"date|time|duration|period")
 
 
 def not_numeric(columns: list[str]) -> str:
-    """What to say of columns that cannot be read as numbers."""
+    """The error of columns that cannot be read as numbers."""
     return (
         f"X: the columns {columns} are not numeric. Put kernull.TableViews before the model in a "
         "pipeline, which knows text and dates, encode them, or drop them."
@@ -248,13 +248,13 @@ def resolve_views(
         )
     if not views:
         raise ValueError("views: got an empty mapping; expected at least one view.")
-    found = {
+    columns_of = {
         str(name): _columns_of_view(str(name), columns, n_features, names)
         for name, columns in views.items()
     }
-    if len(found) < len(views):
+    if len(columns_of) < len(views):
         raise ValueError(
             f"views: got the names {list(views)!r}, of which two are the same as text; expected "
             "names that differ."
         )
-    return found
+    return columns_of

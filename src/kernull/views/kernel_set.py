@@ -480,7 +480,7 @@ def joined(
 ) -> Mapping[str, Indices]:
     """Views without the constant ones, whose columns join one of the hosts, a wide one if any.
 
-    A kernel of its own would say nothing of normal rows and take much of the weight. Beside others
+    A constant kernel is alike for all rows and would take much of the weight. Among others
     a constant column leaves all distances of training rows as they are, and a value that was never
     seen is far from all of them. ``hosts`` are views whose scaling knows such values; without one
     that varies, the columns are left out.
@@ -507,7 +507,7 @@ def joined(
         return views
     kept = {name: columns for name, columns in views.items() if name not in still}
     names = ", ".join(map(repr, still))
-    said = (
+    message = (
         f"dropped constant view(s) {names}: a kernel that is constant {where} says nothing about "
         "normality and would attract weight."
     )
@@ -516,13 +516,13 @@ def joined(
         host = next((name for name in able if len(kept[name]) > 1), able[0])
         more = np.concatenate([views[name] for name in still])
         kept[host] = np.append(kept[host], np.setdiff1d(more, kept[host]))
-        said += f" View {host!r} reads the columns, so that a value never seen there is evidence."
-    warn(said, ConstantViewWarning, stacklevel=4)
+        message += f" View {host!r} reads the columns: a value never seen there is evidence."
+    warn(message, ConstantViewWarning, stacklevel=4)
     return kept
 
 
 def check_size(name: str, X: Array, columns: Indices) -> None:
-    """Refuse values whose squares are no numbers, or all zero: distances could not be told.
+    """Refuse values whose squares are no numbers, or all zero: distances would be lost.
 
     Parameters
     ----------
@@ -564,7 +564,7 @@ def parse_widths(widths: Any) -> tuple[float | str, ...]:
 
 
 def names_by_view(views: Sequence[ScaledView]) -> tuple[str, ...]:
-    """Name kernels by their view, adding function and width only where needed to tell apart."""
+    """Name kernels by their view, adding function and width only where two would be alike."""
     scalings = Counter(view.name for view in views)
     labels = Counter((view.name, view.scaling) for view in views)
     names = []
@@ -574,7 +574,7 @@ def names_by_view(views: Sequence[ScaledView]) -> tuple[str, ...]:
         for kernel in view.kernels:
             parts = [view.name]
             if scalings[view.name] > 1:
-                twice = labels[view.name, view.scaling] > 1  # two PCA, say
+                twice = labels[view.name, view.scaling] > 1  # such as two PCA
                 parts.append(repr(view.scaler) if twice else view.scaling)
             if several_functions:
                 parts.append(kernel.label)

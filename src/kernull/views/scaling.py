@@ -414,10 +414,12 @@ def read_scalings(scaling: Any, view: str | None = None) -> tuple[Any, ...]:
             "transformer such as RobustScaler(), several of them, 'auto', or a mapping of view "
             "name to any of these."
         )
-    found = tuple(SCALINGS[item]() if isinstance(item, str) else item for item in items)
-    if len(set(map(scaling_name, found))) < len(found) and len(set(map(repr, found))) < len(found):
+    scalings = tuple(SCALINGS[item]() if isinstance(item, str) else item for item in items)
+    if len(set(map(scaling_name, scalings))) < len(scalings) and len(
+        set(map(repr, scalings))
+    ) < len(scalings):
         raise ValueError(f"scaling: got {scaling!r}, which names a scaling twice.")
-    return found
+    return scalings
 
 
 def _is_scaling(item: Any) -> bool:
@@ -562,7 +564,7 @@ def _whitening(Z: Array, sample_weight: Array | None) -> tuple[Array, Array, flo
     noise = min((float(weight @ squares**2) / total - norm2) / (d * total), distance)
     shrinkage = 0.0 if noise <= 0 else noise / distance
     variances, axes = np.linalg.eigh(gram)
-    # What no row reaches needs no direction of its own.
+    # What no row reaches needs no direction.
     seen = variances > LEAST_VARIANCE * variances[-1]
     variances, axes = variances[seen], axes[:, seen]
     if wide:
