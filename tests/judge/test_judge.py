@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -232,12 +233,30 @@ def test_tasks_are_judged_by_their_rows(new, tmp_path):
         Judge(JointMultiKernelFisherNull()).fit(rows)
 
 
-def test_views_by_the_beginnings_of_names():
+def test_views_by_the_beginnings_of_names_or_by_correlation(tmp_path):
     judge = Judge(views="auto", id="part").fit(parts(80))
     assert judge.table_.view_columns() == {
-        "heat": ["heat_in", "heat_out"], "other": ["machine", "force", "power"]
+        "force": ["force", "power"], "heat_in": ["heat_in", "heat_out"], "other": ["machine"]
     }  # fmt: skip
     assert Judge(views=TableViews("auto"), id="part").fit(parts(80)).view_names == judge.view_names
+    named = parts(80).rename(columns={"force": "press_f", "power": "press_p"})
+    judge = Judge(views="auto", id="part").fit(named)
+    assert judge.table_.view_columns() == {
+        "press": ["press_f", "press_p"], "heat": ["heat_in", "heat_out"], "other": ["machine"]
+    }  # fmt: skip
+    judge.save(tmp_path / "m.kernull")
+    assert Judge.load(tmp_path / "m.kernull").table_.view_columns() == judge.table_.view_columns()
+
+
+def test_views_by_correlation_follow_the_blocks():
+    """Four blocks of columns, each with three factors."""
+    rng = np.random.default_rng(0)
+    blocks = [rng.normal(size=(300, 3)) @ rng.normal(size=(3, s)) for s in (4, 5, 8, 4)]
+    X = np.hstack(blocks) + 0.3 * rng.normal(size=(300, 21))
+    names = iter(f"{chr(97 + i)}" for i in range(21))
+    truth = [[next(names) for _ in range(s)] for s in (4, 5, 8, 4)]
+    table = TableViews("auto").fit(dict(zip(chain.from_iterable(truth), X.T, strict=True)))
+    assert sorted(table.view_columns().values()) == truth
 
 
 def test_wrong_columns_are_named(new):

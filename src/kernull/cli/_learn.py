@@ -165,11 +165,9 @@ def new_judge(asked: dict[str, Any]) -> Any:
 def _print_columns(table: Any, source: str, quiet: bool) -> None:
     lines = [f"Columns of {source}:", indent(table.summary(), "  ")]
     if table.views_ is None:
-        from kernull.tables.proposal import propose_views
-
-        views = propose_views(table.used_) or {}
+        views = table.proposal() or {}
         proposal = "; ".join(f"{name}: {', '.join(columns)}" for name, columns in views.items())
-        lines += [f"  one view of all; by their names, --views auto makes {proposal}"] * bool(views)
+        lines += [f"  one view of all; --views auto makes {proposal}"] * bool(views)
     note("\n".join(lines), quiet)
 
 

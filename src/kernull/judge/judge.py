@@ -33,7 +33,6 @@ from kernull.judge.verdicts import MOST_REASONS, NUMBERED, Verdicts
 from kernull.report import render_report
 from kernull.tables import Reading, Table, TableViews, as_table
 from kernull.tables.kinds import did_you_mean, listed, match_columns
-from kernull.tables.proposal import propose_views
 from kernull.views import KernelSet
 
 #: Parameters that a file holds with the model and its table.
@@ -54,7 +53,8 @@ class Judge(OutlierMixin, BaseEstimator):
         column only.
     views : None, "auto", "features", mapping or TableViews, default=None
         Groups of columns, such as ``{"vibration": ["vib_*"]}``. ``"auto"``: columns whose names
-        begin alike. A `TableViews` sets more: kinds of columns, dates, texts for empty cells.
+        begin alike, or that correlate. A `TableViews` sets more: kinds of columns, dates, texts for
+        empty cells.
     false_alarm_rate : float in (0, 1), default=0.05
         Share of new normal rows that is flagged. It takes the place of the model's.
     id : str, optional
@@ -168,8 +168,6 @@ class Judge(OutlierMixin, BaseEstimator):
         learned = replace(table, columns=kept)
         reader = TableViews(views=self.views, missing=self.missing)
         reader = clone(self.views) if isinstance(self.views, TableViews) else reader
-        if isinstance(reader.views, str) and reader.views == "auto":
-            reader.views = propose_views(learned.names)
         return reader, learned
 
     def _groups(self, table: Table, groups: Any) -> dict[str, Any]:

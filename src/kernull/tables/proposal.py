@@ -1,31 +1,59 @@
-"""Views proposed from the names of columns."""
+"""Views proposed from the names of columns, or from their correlation."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
+
+from kernull._typing import Array
+
 #: What a name begins with, up to the first mark or number behind letters: "vib" of "vib_x".
 _BEGINNING = re.compile(r"[^\W\d_]+(?=[\W\d_])")
-#: The view of columns that share their beginning with no other.
+#: The view of columns that belong with no other.
 REST = "other"
 
 
-def propose_views(names: Sequence[str]) -> dict[str, list[str]] | None:
-    """Columns whose names begin alike as views; None where that makes one view alone.
+def propose_views(
+    names: Sequence[str], correlation: Array | None = None
+) -> dict[str, list[str]] | None:
+    """Views of columns whose names begin alike, or else that correlate; None where there is one.
+
+    Names decide where they put more than half of the columns into views. Otherwise columns are
+    alike as far as their absolute correlations with all columns are correlated; average linkage
+    joins columns down to a likeness of zero. Such a view has the name of its first column
+    (``python -m benchmarks.proposed_views``).
+
+    Parameters
+    ----------
+    names : sequence of d str
+    correlation : array of shape (d, d), optional
 
     Examples
     --------
     >>> propose_views(["vib_x", "vib_y", "heat 1", "heat 2", "torque"])
     {'vib': ['vib_x', 'vib_y'], 'heat': ['heat 1', 'heat 2'], 'other': ['torque']}
+    >>> propose_views(["a", "b", "c", "d"], np.kron(np.eye(2), np.ones((2, 2))))
+    {'a': ['a', 'b'], 'c': ['c', 'd']}
     """
-    views: dict[str, list[str]] = {}
-    for name in names:
-        found = _BEGINNING.match(name)
-        views.setdefault(found[0] if found else name, []).append(name)
-    alone = {name for columns in views.values() if len(columns) == 1 for name in columns}
-    views = {view: columns for view, columns in views.items() if len(columns) > 1}
-    if alone:
-        rest = [name for name in names if name in alone]
-        views[REST] = [*views.get(REST, ()), *rest]
+    beginnings = (_BEGINNING.match(name) for name in names)
+    views = _together(names, [b[0] if b else n for b, n in zip(beginnings, names, strict=True)])
+    telling = len(views) > 1 and 2 * len(views.get(REST, ())) < len(names)
+    if not telling and correlation is not None:
+        likeness = np.nan_to_num(np.corrcoef(np.abs(correlation)))
+        apart = squareform(np.clip(1.0 - likeness, 0.0, None), checks=False)
+        labels = fcluster(linkage(apart, "average"), 1.0, "distance").tolist()
+        views = _together(names, [names[labels.index(label)] for label in labels])
     return views if len(views) > 1 else None
+
+
+def _together(names: Sequence[str], labels: Sequence[str]) -> dict[str, list[str]]:
+    """Names by label; those whose label no other has are the rest."""
+    views: dict[str, list[str]] = {}
+    for name, label in zip(names, labels, strict=True):
+        views.setdefault(label if labels.count(label) > 1 else REST, []).append(name)
+    rest = views.pop(REST, [])
+    return {**views, REST: rest} if rest else views

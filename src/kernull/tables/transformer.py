@@ -32,6 +32,7 @@ from kernull.tables.kinds import (
     summarise,
     warn_of_doubts,
 )
+from kernull.tables.proposal import propose_views
 from kernull.tables.table import Table, as_table
 
 MISSING = ("error", "impute")
@@ -79,10 +80,11 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    views : None, "features" or mapping of name -> column patterns, default=None
+    views : None, "auto", "features" or mapping of name -> column patterns, default=None
         Groups of columns, such as ``{"vibration": ["vib_*"]}``; columns that no view takes are
         left out. Pass the fitted ``views_`` on to the estimator. None: all columns, one view;
-        ``"features"``: one view per column.
+        ``"features"``: one view per column; ``"auto"``: columns whose names begin alike, or that
+        correlate (`proposal`).
     kinds : mapping of column pattern -> kind, optional
         What you know better: ``"number"``, ``"category"``, ``"date"``, ``"identifier"`` or
         ``"left out"``.
@@ -209,7 +211,7 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
         }  # fmt: skip
         cells, _ = read_cells(looked_at, table)
         self.encoder_ = Encoder(tuple(looked_at), blank).fit(cells, ranges=True)
-        self.views_ = self._view_positions(groups)
+        self.views_ = self._view_positions(self.proposal() if self.views == "auto" else groups)
         self._check_views()
         numbers = {c.name: cells[:, i] for i, c in enumerate(taken) if c.kind == "number"}
         warn_of_doubts(table.source, self.columns_, numbers, self.max_categories)
@@ -237,14 +239,14 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
         return asked
 
     def _groups(self, names: Sequence[str]) -> dict[str, list[str]] | None:
-        if self.views is None:
+        if self.views is None or self.views == "auto":
             return None
         if isinstance(self.views, str) and self.views == "features":
             return {name: [name] for name in names}
         if not isinstance(self.views, Mapping) or not self.views:
             raise ValueError(
-                f"views: got {self.views!r}; expected None, 'features' or a mapping of name -> "
-                "column patterns."
+                f"views: got {self.views!r}; expected None, 'auto', 'features' or a mapping of "
+                "name -> column patterns."
             )
         groups = {}
         for view, patterns in self.views.items():
@@ -386,6 +388,14 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
         squares = np.nan_to_num((apart**2).sum(axis=1), nan=np.inf)
         # Of values that share a place the most common one.
         return column.values[int(np.lexsort([-np.array(column.counts), squares])[0])]
+
+    def proposal(self) -> dict[str, list[str]] | None:
+        """Views of the columns that are learned from; None where there is one."""
+        R, blocks = self.filler_.correlation, self.blocks_
+        if R is None or len(blocks) < 4:
+            return propose_views(self.used_)
+        most = [[np.abs(R[np.ix_(a, b)]).max() for b in blocks] for a in blocks]
+        return propose_views(self.used_, np.array(most))
 
     def summary(self) -> str:
         """What was decided, one line per kind."""
