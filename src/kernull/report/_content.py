@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ from sklearn.metrics import roc_curve
 
 from kernull._typing import Array, Mask
 from kernull.explain import ColumnReason
-from kernull.explain.drift import Drift, drifts
+from kernull.explain.drift import drifts
 from kernull.explain.evaluation import checked_labels, evaluation
-from kernull.report._groups import Group, TimeLine, groups_of, time_line
-from kernull.report._model_card import ModelCard
+from kernull.report._groups import groups_of, time_line
+from kernull.report._model_card import model_card
 from kernull.tables.cells import as_text
 
 #: Bins of the histogram of scores, and rates of the calibration table.
@@ -45,24 +46,8 @@ class Row:
     cells: list[tuple[str, str]]  #: The whole row, by column.
 
 
-@dataclass(frozen=True, kw_only=True)
-class Content(ModelCard):
-    """Everything the template shows, and nothing that needs the model again."""
-
-    n_rows: int
-    n_flagged: int
-    edges: tuple[float, ...]
-    series: tuple[tuple[str, str, tuple[float, ...]], ...]
-    outline: tuple[float, ...]
-    rows: tuple[Row, ...]
-    p_curve: tuple[tuple[float, float], ...]
-    rates: tuple[tuple[float, float, float], ...]
-    labels: dict[str, Any] | None
-    alarms: tuple[tuple[str, str, int], ...]  #: Kind, name and flagged rows that it is first in.
-    date: str
-    groups: tuple[Group, ...] = ()
-    times: TimeLine | None = None
-    drifts: tuple[Drift, ...] = ()
+class Content(SimpleNamespace):
+    """Everything the template shows, by the names in `gather` and `model_card`."""
 
 
 def gather(
@@ -87,7 +72,7 @@ def gather(
     filler = judge.usual_values() if hasattr(judge.model_, "suspects_") else None
     counted = {} if judge.tasks else {"calibration": judge.model_.calibration_}
     return Content(
-        **vars(ModelCard.of(verdicts)),
+        **model_card(verdicts),
         n_rows=len(rows),
         n_flagged=int(flagged.sum()),
         edges=edges,

@@ -1,8 +1,7 @@
-"""What a report says of the model itself: weights, views, columns, cautions, versions."""
+"""What a report says of the model itself: weights, views, columns, cautions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from kernull.detector.cautions import warn_of_views
@@ -15,61 +14,35 @@ MAX_SUSPECTS = 10
 MAX_NAMED = 4
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelCard:
-    """What a report says of a fitted model."""
-
-    estimator: str
-    n_train: int
-    n_features: int
-    rate: float
-    threshold: float
-    views: tuple[tuple[str, float], ...]
-    kernels: tuple[tuple[str, str, float], ...]
-    gap: float | None
-    tol: float | None
-    n_iter: int | None
-    solver: str | None
-    calibration_rows: int
-    held_out: bool
-    parameters: tuple[tuple[str, str], ...]
-    columns: tuple[tuple[str, tuple[str, ...]], ...]
-    cautions: tuple[str, ...]
-    by_evidence: bool
-
-    @property
-    def converged(self) -> bool | None:
-        """Whether the gap is within the tolerance; None where there is no gap."""
-        return None if self.gap is None or self.tol is None else self.gap <= self.tol
-
-    @classmethod
-    def of(cls, verdicts: Any) -> ModelCard:
-        """The card of the model that judged rows (`kernull.judge.Verdicts`)."""
-        judge = verdicts.judge
-        model, table = judge.at_rate(verdicts.rate).model_, judge.table_
-        gap, calibration = getattr(model, "gap_", None), model.calibration_
-        kernel_set = judge.kernel_set
-        return cls(
-            estimator=type(model.estimator if kernel_set is None else model).__name__,
-            n_train=round(calibration.total)
-            if kernel_set is None
-            else max(model.model_.learned_from.values()),
-            n_features=len(table.used_),
-            rate=float(model.false_alarm_rate_),
-            threshold=float(model.threshold_),
-            views=_views(model),
-            kernels=_kernels(model),
-            gap=None if gap is None else float(gap),
-            tol=None if gap is None else model.tol_,
-            n_iter=getattr(model, "n_iter_", None),
-            solver=getattr(model, "solver_", None),
-            calibration_rows=round(calibration.total),
-            held_out=not calibration.smooth,
-            parameters=tuple((k, repr(v)) for k, v in sorted(judge.get_params().items())),
-            columns=tuple((view, tuple(names)) for view, names in table.view_columns().items()),
-            cautions=_cautions(model),
-            by_evidence=bool(_shares_by_view(model)),
-        )
+def model_card(verdicts: Any) -> dict[str, Any]:
+    """What a report says of the model that judged rows (`kernull.judge.Verdicts`), by name."""
+    judge = verdicts.judge
+    model, table = judge.at_rate(verdicts.rate).model_, judge.table_
+    gap, calibration, kernel_set = (
+        getattr(model, "gap_", None),
+        model.calibration_,
+        judge.kernel_set,
+    )
+    return {
+        "estimator": type(model.estimator if judge.kernel_set is None else model).__name__,
+        "n_train": judge.n_learned,
+        "n_features": len(table.used_),
+        "rate": float(model.false_alarm_rate_),
+        "threshold": float(model.threshold_),
+        "views": _views(model),  # name and weight, or share in the decision
+        "kernels": _kernels(model),  # name, view and weight
+        "gap": gap,
+        "tol": None if gap is None else model.tol_,
+        "converged": gap is not None and gap <= model.tol_,
+        "n_iter": getattr(model, "n_iter_", None),
+        "solver": getattr(model, "solver_", None),
+        "calibration_rows": round(calibration.total),
+        "held_out": not calibration.smooth,
+        "parameters": [(name, repr(value)) for name, value in sorted(judge.get_params().items())],
+        "columns": list(table.view_columns().items()),
+        "cautions": _cautions(model),
+        "by_evidence": bool(_shares_by_view(model)),
+    }
 
 
 def _cautions(model: Any) -> tuple[str, ...]:
