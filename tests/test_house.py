@@ -234,7 +234,6 @@ PROBES_TO_BE_FREED = {
     "suspects_",
     "table_views",
     "tol",
-    "views",
     "weights_",
 }
 #: Modules that fill in docstrings.

@@ -18,11 +18,7 @@ def model_card(verdicts: Any) -> dict[str, Any]:
     """What a report says of the model that judged rows (`kernull.judge.Verdicts`), by name."""
     judge = verdicts.judge
     model, table = judge.at_rate(verdicts.rate).model_, judge.table_
-    gap, calibration, kernel_set = (
-        getattr(model, "gap_", None),
-        model.calibration_,
-        judge.kernel_set,
-    )
+    gap, calibration = getattr(model, "gap_", None), model.calibration_
     return {
         "estimator": type(model.estimator if judge.kernel_set is None else model).__name__,
         "n_train": judge.n_learned,
