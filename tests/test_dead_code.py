@@ -37,7 +37,11 @@ class Module:
         self.path = path.relative_to(HOUSE).as_posix()
         self.name = ".".join(["kernull", *Path(self.path).with_suffix("").parts])
         self.tree = ast.parse(path.read_text(encoding="utf-8"))
-        body = [node for node in self.tree.body if not {"__all__", "_HOMES"} & {*assigned(node)}]
+        body = [
+            node
+            for node in self.tree.body
+            if not {"__all__", "_HOMES", "_LAZY"} & {*assigned(node)}
+        ]
         self.names, self.attributes, self.texts = uses(*body)
         imports = [node for node in ast.walk(self.tree) if isinstance(node, ast.ImportFrom)]
         aliases = [alias for node in imports for alias in node.names]

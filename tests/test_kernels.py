@@ -98,7 +98,7 @@ def test_half_of_the_weight_does_not_depend_on_rounding(rng):
     values, weights = np.arange(6.0), np.array([0.1, 0.2, 0.3, 0.3, 0.2, 0.1])
     for _ in range(20):
         order = rng.permutation(6)
-        assert kernels.weighted_median(values[order], weights[order]) == 2.5
+        assert kernels._weighted_median(values[order], weights[order]) == 2.5
 
 
 def test_mean_distance_far_from_the_origin(X):

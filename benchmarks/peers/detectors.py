@@ -21,7 +21,7 @@ from kernull.detector.model import RuleFit, calibrate
 from kernull.detector.rows import Training
 from kernull.errors import need
 from kernull.estimators.base import OneClassKernelEstimator
-from kernull.estimators.inputs import read_table
+from kernull.estimators.inputs import read_rows
 from kernull.mkl.problems import check_nu
 from kernull.paper._fusion import fuse, fused_blocks
 from kernull.views import fit_scaling, read_scalings
@@ -185,7 +185,7 @@ class TableDetector(OutlierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit scaling and detector to a table (n, d) of normal rows; calibrate by cross-scores."""
-        table = read_table(self, X, reset=True)
+        table = read_rows(self, X, reset=True)
         folds = Cross(self.calibration_folds).count(len(table))
         (scaling,) = read_scalings(self.scaling)
         self.scaler_, _ = fit_scaling(scaling, table)
@@ -213,7 +213,7 @@ class TableDetector(OutlierMixin, BaseEstimator):
     def score_samples(self, X: Any) -> Array:
         """Score rows; higher is more normal."""
         check_is_fitted(self)
-        rows = self.scaler_.transform(read_table(self, X, reset=False))
+        rows = self.scaler_.transform(read_rows(self, X, reset=False))
         return _scores(self.detector_, rows)
 
     def decision_function(self, X: Any) -> Array:

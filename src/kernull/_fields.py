@@ -38,7 +38,7 @@ from sklearn.base import BaseEstimator
 
 #: The least number above zero, and the largest that is finite.
 POSITIVE = float(np.finfo(float).smallest_subnormal)
-LARGEST = float(np.finfo(float).max)
+LARGEST_NUMBER = float(np.finfo(float).max)
 
 #: Classes of which files may hold objects, by name.
 STORED: dict[str, type] = {}
@@ -95,8 +95,8 @@ class Size:
 class Range:
     """Least and largest value of a number, or of all numbers of an array; ``nan``: none too."""
 
-    low: float = -LARGEST
-    high: float = LARGEST
+    low: float = -LARGEST_NUMBER
+    high: float = LARGEST_NUMBER
     nan: bool = False
 
     def holds(self, value: Any) -> bool:
@@ -166,7 +166,7 @@ class Field:
         self.default = default
         self.anything = any(origin in (Any, Hashable) for origin in origins)
         self.optional = NoneType in origins or self.anything or self.derived
-        self.kinds = tuple(k for o in origins for k in KINDS.get(o, (o,)) if isinstance(k, type))
+        self.kinds = tuple(k for o in origins for k in ACCEPTED.get(o, (o,)) if isinstance(k, type))
         self.shapes = [m for m in markers if isinstance(m, Shape)]
         limits = [m for m in markers if isinstance(m, Range)]
         self.limits = limits[0] if limits else None if self.anything else Range()
@@ -239,7 +239,7 @@ class Field:
 
 
 #: Types of values that stand for a declared type.
-KINDS: dict[Any, tuple[type, ...]] = {
+ACCEPTED: dict[Any, tuple[type, ...]] = {
     float: (float, int, np.number), int: (int, np.integer), bool: (bool, np.bool_),
     tuple: (tuple,), list: (list,), Sequence: (list, tuple), dict: (dict,), Mapping: (Mapping,),
 }  # fmt: skip

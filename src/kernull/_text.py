@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 #: The joiners that Persian, Indic scripts and emoji are written with.
 _KEPT = frozenset("\u200c\u200d")
@@ -28,6 +29,12 @@ def visible(text: str, keep: str = "") -> str:
         return text
     escaped = {c: c.encode("unicode_escape").decode("ascii") for c in set(text)}
     return "".join(c if _shows(c) or c in keep else escaped[c] for c in text)
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Names for a message."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def first_line(error: BaseException) -> str:

@@ -56,28 +56,29 @@ class Kernel:
         X : array of shape (n, d)
             Scaled rows.
         factors : iterable of float or "auto"
-            Widths as factors of the mean distance; ``"auto"`` is that of `auto_factor`.
+            Widths as factors of the mean distance; ``"auto"`` is the
+            `neighbour_distance`, within `AUTO_RANGE`.
         sample_weight : array of shape (n,), optional
             Weights of the rows.
         pairs : mapping of str to array of shape (n, n), optional
             Distances between the rows, by metric, where they are known.
         """
-        return [self]
+        return [self._fitted(X, sample_weight)]
+
+    def _fitted(self, X: Array, sample_weight: Array | None) -> Kernel:
+        """The kernel with what it learns from rows."""
+        return self
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Kernel matrix between the rows of X and of Y (of X and X when Y is None)."""
         raise NotImplementedError
 
     def diagonal(self, X: Array) -> Array:
-        """k(x, x) for each row.
+        """k(x, x) for each row, of shape (m,).
 
         Parameters
         ----------
         X : array of shape (m, d)
-
-        Returns
-        -------
-        array of shape (m,)
         """
         raise NotImplementedError
 
@@ -132,24 +133,21 @@ class DistanceKernel(Kernel):
         known = (pairs or {}).get(self.metric)
         # A constant view (kept on request) has mean distance 0; any width makes its kernel all 1.
         mean = mean_distance(X, self.metric, sample_weight, known) or 1.0
-        numbers = [
-            auto_factor(X, mean, self.metric, sample_weight, known) if isinstance(f, str) else f
-            for f in factors
-        ]
+        factors = list(factors)
+        if "auto" in factors:
+            nearest = neighbour_distance(X, self.metric, sample_weight, known)
+            auto = float(np.clip(nearest / mean, *AUTO_RANGE))
+        numbers = [auto if isinstance(factor, str) else factor for factor in factors]
         return [replace(self, width=f * mean, factor=f, centre=centre) for f in numbers]
 
     def distances(self, X: Array, Y: Array | None = None) -> Array:
-        """Distances between rows, as `of_distances` takes them.
+        """Distances between rows, as `of_distances` takes them, of shape (m, n).
 
         Parameters
         ----------
         X : array of shape (m, d)
         Y : array of shape (n, d), optional
             Other rows; X by default.
-
-        Returns
-        -------
-        array of shape (m, n)
         """
         assert self.centre is not None
         # Subtracting the training centre changes no distance and keeps the expansion accurate
@@ -158,7 +156,7 @@ class DistanceKernel(Kernel):
         return pair_distances(X - self.centre, Y, self.metric)
 
     def of_distances(self, distances: Array, out: Array | None = None) -> Array:
-        """Kernel values from what `distances` returned, in a new array unless ``out`` is given.
+        """Kernel values from what `distances` returned, in a new array or in ``out``.
 
         Parameters
         ----------
@@ -166,10 +164,6 @@ class DistanceKernel(Kernel):
             As `distances` returns them.
         out : array of shape (m, n), optional
             Where to write.
-
-        Returns
-        -------
-        array of shape (m, n)
         """
         assert self.width is not None
         out = np.divide(distances, -self.power * self.width**self.power, out=out)
@@ -244,15 +238,8 @@ class Polynomial(Kernel):
         """What is still to be learned from rows."""
         return "gamma" if self.gamma is None else None
 
-    def fit(
-        self,
-        X: Array,
-        factors: Iterable[float | str] = (1.0,),
-        sample_weight: Array | None = None,
-        pairs: Mapping[str, Array] | None = None,
-    ) -> list[Kernel]:
-        """The kernel with its gamma."""
-        return [self if self.gamma is not None else replace(self, gamma=1.0 / X.shape[1])]
+    def _fitted(self, X: Array, sample_weight: Array | None) -> Kernel:
+        return self if self.gamma is not None else replace(self, gamma=1.0 / X.shape[1])
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Powers of products of rows."""
@@ -300,21 +287,15 @@ class Custom(Kernel):
         """Name of the function, or of its class."""
         return getattr(self.function, "__name__", type(self.function).__name__)
 
-    def fit(
-        self,
-        X: Array,
-        factors: Iterable[float | str] = (1.0,),
-        sample_weight: Array | None = None,
-        pairs: Mapping[str, Array] | None = None,
-    ) -> list[Kernel]:
+    def _fitted(self, X: Array, sample_weight: Array | None) -> Kernel:
         """A copy that is fitted, where the object has ``fit``."""
         if not hasattr(self.function, "fit"):
-            return [self]
+            return self
         copied, options = clone(self.function, safe=False), {}
         if sample_weight is not None and has_fit_parameter(copied, "sample_weight"):
             options["sample_weight"] = sample_weight
         fitted = copied.fit(X, **options)
-        return [Custom(copied if fitted is None else fitted)]
+        return Custom(copied if fitted is None else fitted)
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """What the function says, checked."""
@@ -421,9 +402,6 @@ def pair_distances(X: Array, Y: Array | None = None, metric: str = "euclidean") 
         Other rows; X by default.
     metric : {"euclidean", "manhattan"}
 
-    Returns
-    -------
-    array of shape (n, m)
     """
     if metric == "manhattan":
         return np.asarray(manhattan_distances(X, Y))
@@ -472,7 +450,7 @@ def mean_distance(
     Returns
     -------
     float
-        The mean distance; 0.0 when all rows coincide, or there is one.
+        0.0 where all rows coincide, or there is one.
     """
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
     # Distances do not feel a shift; removing it keeps the expansion |x|^2 + |y|^2 - 2x'y accurate.
@@ -505,22 +483,23 @@ def neighbour_distance(
     sample_weight: Array | None = None,
     pairs: Array | None = None,
 ) -> float:
-    r"""Median over rows of the distance to the nearest row that is not a copy of it.
+    r"""Median over rows of the distance to the nearest row that is not a copy of it: ``"auto"``.
 
-    Arguments as in `mean_distance`; beyond ``NEIGHBOUR_ROWS`` rows a `spread_sample` stands for
-    all, and its neighbours are looked for among all rows. 0 where all rows coincide.
+    .. math:: s = \mathrm{median}_i \min_{x_k \ne x_i} d(x_i, x_k)
+
+    A kernel should tell a row from its neighbours and still see some of them. In few dimensions
+    neighbours are near (s is a quarter of the mean distance or less), in many dimensions all rows
+    are nearly equally far from each other (s is close to it): no one factor serves both. Beyond
+    ``NEIGHBOUR_ROWS`` rows a `spread_sample` stands for all, and its neighbours are looked for
+    among all rows. 0 where all rows coincide.
 
     Parameters
     ----------
-    X : array of shape (n, d)
-    metric : {"euclidean", "manhattan"}
-    sample_weight : array of shape (n,), optional
-    pairs : array of shape (n, n), optional
-        Distances between the rows, where they are known.
+    X, metric, sample_weight, pairs
+        As in `mean_distance`.
 
     Examples
     --------
-    >>> import numpy as np
     >>> neighbour_distance(np.array([[0.0], [1.0], [3.0], [3.0]]))
     1.5
     """
@@ -537,7 +516,7 @@ def neighbour_distance(
     nearest = np.sqrt(nearest) if metric == "euclidean" else nearest
     if not np.isfinite(nearest).all():  # all rows are copies of one
         return 0.0
-    return weighted_median(nearest, weights)
+    return _weighted_median(nearest, weights)
 
 
 def _bands(X: Array, Y: Array, metric: str, pairs: Array | None) -> Iterator[tuple[slice, Array]]:
@@ -567,7 +546,6 @@ def spread_sample(size: Array, most: int) -> Indices:
 
     Examples
     --------
-    >>> import numpy as np
     >>> spread_sample(np.array([3.0, 1.0, 2.0, 5.0, 4.0]), 3)
     array([1, 0, 3])
     """
@@ -575,48 +553,11 @@ def spread_sample(size: Array, most: int) -> Indices:
     return np.asarray(np.argsort(size, kind="stable")[place])
 
 
-def weighted_median(values: Array, weights: Array) -> float:
-    """The middle of a weighted sample: the mean of its two middle values where there are two.
-
-    Parameters
-    ----------
-    values : array of shape (n,)
-    weights : array of shape (n,)
-    """
+def _weighted_median(values: Array, weights: Array) -> float:
+    """The middle of a weighted sample: the mean of its two middle values where there are two."""
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weights[order])
     half, last = share[-1] / 2, len(order) - 1
     low = np.searchsorted(share, half * (1.0 - 1e-12))  # whichever way sums are rounded
     high = min(np.searchsorted(share, half * (1.0 + 1e-12), side="right"), last)
     return float((values[order[low]] + values[order[high]]) / 2)
-
-
-def auto_factor(
-    X: Array,
-    mean: float,
-    metric: str = "euclidean",
-    sample_weight: Array | None = None,
-    pairs: Array | None = None,
-) -> float:
-    r"""The width ``"auto"``, as a factor of the mean distance D.
-
-    .. math:: s = \mathrm{median}_i \min_{x_k \ne x_i} d(x_i, x_k)
-
-    the distance that one row usually has to the nearest other. A kernel should tell a row from its
-    neighbours and still see some of them. In few dimensions neighbours are near (s is D/4 or
-    less), in many dimensions all rows are nearly equally far from each other (s is close to D): no
-    one factor of D serves both. Gives s / D, from `AUTO_RANGE`, of the scaled rows X of one view.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    mean : float
-        Their mean distance D.
-    metric : {"euclidean", "manhattan"}
-    sample_weight : array of shape (n,), optional
-    pairs : array of shape (n, n), optional
-        Distances between the rows, where they are known.
-    """
-    nearest = neighbour_distance(X, metric, sample_weight, pairs)
-    low, high = AUTO_RANGE
-    return float(np.clip(nearest / mean, low, high))

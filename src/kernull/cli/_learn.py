@@ -61,8 +61,8 @@ def fit(
         raise
     judge.save(out)
     summary = _summary(judge)
-    if hasattr(judge.model_, "suspects_"):  # as rows of the file, from 1
-        summary["suspects"] = (places[judge.model_.suspects_] + 1).tolist()
+    if len(judge.suspects):  # as rows of the file, from 1
+        summary["suspects"] = (places[judge.suspects] + 1).tolist()
     if json:
         print_json({"model": out, **summary})
     elif not quiet:
@@ -172,10 +172,13 @@ def _print_columns(table: Any, source: str, quiet: bool) -> None:
 
 
 def _summary(judge: Any) -> dict[str, Any]:
+    from kernull.estimators.base import Certified
+
     model, table = judge.model_, judge.table_
     each = {task: model.task(task) for task in judge.tasks}
     names = judge.fitted_model().kernels.names if judge.view_names else ()
-    weights = zip(names, getattr(model, "weights_", ()), strict=False)
+    certified = isinstance(model, Certified)
+    weights = zip(names, model.weights_ if certified else (), strict=False)
     return {
         "estimator": type(model).__name__,
         "training_rows": judge.n_learned,
@@ -183,7 +186,7 @@ def _summary(judge: Any) -> dict[str, Any]:
         "features": list(table.used_),
         "kinds": {column.name: column.kind for column in table.columns_},
         "weights": {str(name): float(weight) for name, weight in weights},
-        "gap": getattr(model, "gap_", None),
+        "gap": model.gap_ if certified else None,
         "threshold": {t: m.threshold_ for t, m in each.items()} or model.threshold_,
         "false_alarm_rate": {t: m.false_alarm_rate_ for t, m in each.items()}
         or model.false_alarm_rate_,

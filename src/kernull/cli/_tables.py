@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernull._text import listed
 from kernull._typing import Array
 from kernull.cli._console import note
 from kernull.cli._options import FileForm, RowsToJudge
-from kernull.tables.kinds import did_you_mean, listed, match_columns
+from kernull.tables.kinds import did_you_mean, match_columns
 from kernull.tables.reading import CHUNK_ROWS, open_table
 from kernull.tables.table import LISTED, Source, Table
 from kernull.tables.text_files import is_model_file

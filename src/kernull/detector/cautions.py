@@ -296,7 +296,8 @@ def warn_of_views(rule: EvidenceRule, views: Sequence[str]) -> None:
 
 def _different_rows(scores: TableScores | GivenScores, view: str) -> int:
     """How many different rows a view has; as many as there are where only its kernels are known."""
-    rows = [part.view.train for part in getattr(scores, "parts", ()) if part.view.name == view]
+    parts = scores.parts if isinstance(scores, TableScores) else ()
+    rows = [part.view.train for part in parts if part.view.name == view]
     if not rows:
         return FEWEST_VALUES
     return len(np.unique(rows[0].round(9), axis=0))

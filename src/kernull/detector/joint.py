@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from kernull._fields import DERIVED, Apart, Checked, Range, Shape, stored
+from kernull._fields import Apart, Checked, Range, Shape, stored
 from kernull._typing import Array, Indices
 from kernull.detector.calibration import is_no_label, relative_weights
 from kernull.detector.cautions import warn_of_views
@@ -43,7 +43,6 @@ class JointModel(Checked):
     certificate: Certificate
     views: Mapping[str, Annotated[Indices, Shape("_"), Range(low=0)]] | None = None
     """Columns of the views, for tasks that enrol; None for given kernels."""
-    device: Annotated[str | None, DERIVED] = None
 
     def contradiction(self) -> str | None:
         """What does not fit together."""

@@ -173,6 +173,12 @@ class KernelModel(Checked):
             return None
         return np.average(self.left_out, axis=0, weights=self.calibration_weight)
 
+    @property
+    def kept(self) -> Mask:
+        """Mask of the kernels that it scores by, of shape (J,)."""
+        kept = self.rule.kept if isinstance(self.rule, EvidenceRule | FisherRule) else None
+        return np.ones(len(self.kernels.names), bool) if kept is None else kept
+
     # -- some views only -----------------------------------------------------------------------
 
     def kept_kernels(self, missing: Iterable[str]) -> Mask:
@@ -240,9 +246,7 @@ class KernelModel(Checked):
     @cached_property
     def view_misfit(self) -> ViewMisfit | None:
         """Distance of each view from what the others predict."""
-        kept = getattr(self.rule, "kept", None)
-        kept = np.ones(len(self.kernels.names), bool) if kept is None else kept
-        return ViewMisfit.of(self, kept, self.usual_misfit)
+        return ViewMisfit.of(self, self.kept, self.usual_misfit)
 
     @cached_property
     def usual_values(self) -> UsualValues | None:

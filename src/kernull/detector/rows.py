@@ -167,8 +167,8 @@ class GivenKernels:
             values[~kept] = 0.0
         if values.ndim != 3:
             return values
-        diagonal = getattr(X, "own_diagonal", None)
-        return DenseStack(values, scale, diagonal, getattr(X, "names", None))
+        diagonal, names = (X.own_diagonal, X.names) if isinstance(X, DenseStack) else (None, None)
+        return DenseStack(values, scale, diagonal, names)
 
 
 ModelKernels = TableKernels | GivenKernels

@@ -19,6 +19,7 @@ import numpy as np
 
 from kernull._fields import POSITIVE, Range, Shape, stored
 from kernull._typing import Array, Indices, Mask
+from kernull.detector.calibration import FOLDS
 from kernull.detector.cross_fit import (
     cross_fit,
     dense_ranks,
@@ -30,8 +31,6 @@ from kernull.detector.rows import TableKernels
 from kernull.tables.gaps import MOST_COLUMNS, correlation, fill_standardised
 from kernull.views import Whiten
 
-#: Folds of the residuals.
-FOLDS = 10
 #: Training rows that are learned from at most: a share of 1 in 4,000 is as fine as words go.
 USUAL_ROWS = 4000
 #: Training rows of a smaller weight, of the largest, are suspects: they are not what is usual.

@@ -41,7 +41,7 @@ from kernull.detector import (
 from kernull.detector.calibration import check_seed, discoveries, read_calibration, read_groups
 from kernull.detector.cautions import are_training_rows, warn_of_training_rows
 from kernull.errors import MissingCapabilityError
-from kernull.estimators.inputs import check_labels, read_table, read_weights, rollback_on_error
+from kernull.estimators.inputs import check_labels, read_rows, read_weights, rollback_on_error
 from kernull.operators import Storage, parse_memory_limit
 from kernull.operators.dense import read_precomputed
 from kernull.tables import EncodedRows
@@ -82,6 +82,8 @@ class KernelEstimator(NamesRemoved, Checked, OutlierMixin, BaseEstimator):
     decision = cast("Any", Sum())
     normalize = cast("Any", "none")
     storage = cast("Any", "auto")
+    contamination = cast("Any", None)
+    suspects_ = cast("Any", ())
     _matrix_free = False
     """Whether stacks may come that never form an n x n matrix."""
 
@@ -230,11 +232,11 @@ class OneClassKernelEstimator(KernelEstimator):
             stack = read_precomputed(as_numpy(X), dtype=Storage.of(self.storage).dtype)
             self.n_features_in_ = stack.n
             return GivenRows(stack)
-        table = read_table(self, as_numpy(X), reset=True)
+        table = read_rows(self, as_numpy(X), reset=True)
         on_device = X if self._matrix_free and cuda_device_of(X) is not None else None
         names = getattr(self, "feature_names_in_", None)
         # Those that `TableViews` hands on in a pipeline, where this estimator has none.
-        views = getattr(X, "table_views", None) if self.views is None else self.views
+        views = X.table_views if self.views is None and isinstance(X, EncodedRows) else self.views
         views = resolve_views(views, table.shape[1], names)
         check_views(views, self.scaling, self.kernels)
         recipe = Recipe(views, self.kernels, self.widths, self.scaling)
@@ -287,7 +289,7 @@ class OneClassKernelEstimator(KernelEstimator):
         kernels, learned = self.model_.kernels, self.model_.learned
         same_size = not (missing_views or is_dask(X)) and len(out) == self.model_.n_given
         if isinstance(kernels, TableKernels) and same_size and (as_numpy(out) > 0).all():
-            table = read_table(self, as_numpy(X), reset=False)
+            table = read_rows(self, as_numpy(X), reset=False)
             if are_training_rows(kernels.set, table if learned is None else table[learned]):
                 warn_of_training_rows(stacklevel=3)
         return out
@@ -362,7 +364,7 @@ class OneClassKernelEstimator(KernelEstimator):
         dtype = self.storage.dtype if isinstance(self.storage, Storage) else "float64"
         if isinstance(kernels, TableKernels):
             ignore = kernels.columns_of(missing) if missing else None
-            table = read_table(self, X, reset=False, ignore=ignore)
+            table = read_rows(self, X, reset=False, ignore=ignore)
             table = X.like(table) if isinstance(X, EncodedRows) and ignore is None else table
             return kernels.cross(table, dtype, device), table
         if missing:
@@ -431,6 +433,12 @@ class Certified(KernelEstimator):
     def history_(self) -> Any:
         """Value, gap and change of the coefficients by iteration."""
         return self._certificate.history
+
+    @property
+    def p_(self) -> float | None:
+        """The norm of the weights; None where they have none."""
+        check_is_fitted(self)
+        return None if self.model_.system is None else float(self.model_.system.p)
 
     @property
     def solver_(self) -> str:

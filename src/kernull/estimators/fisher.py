@@ -16,7 +16,6 @@ from kernull.detector import Evidence, Fitted, Settings, Sum, TableKernels, Tabl
 from kernull.detector.cautions import warn_of_suspects
 from kernull.detector.contamination import WIDE, learn_contaminated
 from kernull.detector.fisher import FisherMethod
-from kernull.detector.model import RidgeSystem
 from kernull.errors import MissingCapabilityError
 from kernull.estimators.base import Certified, OneClassKernelEstimator
 from kernull.estimators.inputs import check_labels, check_number
@@ -384,20 +383,11 @@ class MultiKernelFisherNull(FisherParameters, OneClassKernelEstimator):
         return self._shown(self.model_.rule.weights)
 
     @property
-    def p_(self) -> float:
-        """The norm of the weights."""
-        return self._system.p
-
-    @property
     def ridge_(self) -> float:
         """The absolute ridge, delta times the number of rows."""
-        return self._system.ridge
-
-    @property
-    def _system(self) -> RidgeSystem:
         check_is_fitted(self)
         assert self.model_.system is not None
-        return self.model_.system
+        return self.model_.system.ridge
 
     @property
     def scale_(self) -> Array:

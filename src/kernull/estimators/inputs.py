@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 from kernull._containers import as_numpy
+from kernull._text import listed
 from kernull._typing import Array, Indices
 from kernull.errors import OutlierLabelsWarning, warn
 from kernull.operators import DenseStack
@@ -18,14 +19,13 @@ from kernull.views import resolve_views
 from kernull.views.columns import (
     column_names,
     date_columns,
-    listed,
     not_finite,
     not_numeric,
     text_columns,
 )
 
 
-def read_table(estimator: Any, X: Any, *, reset: bool, ignore: Indices | None = None) -> Array:
+def read_rows(estimator: Any, X: Any, *, reset: bool, ignore: Indices | None = None) -> Array:
     """A float64 table (n, d) from arrays, pandas or polars, with scikit-learn's checks.
 
     Of columns with names, only those that a view reads must be there and be numbers; the others are
@@ -64,12 +64,11 @@ def read_table(estimator: Any, X: Any, *, reset: bool, ignore: Indices | None = 
     checks: dict[str, Any] = {"dtype": np.float64, "ensure_min_samples": 3 if reset else 1}
     if ignore is not None:
         checks |= {"ensure_all_finite": False, "copy": True}
-    scoring = not reset and hasattr(estimator, "contributions")
     try:
         table = np.asarray(validate_data(estimator, X, reset=reset, **checks))
     except (ValueError, TypeError) as error:
         if str(error).startswith(("Input X contains NaN", "Input X contains infinity")):
-            raise ValueError(not_finite(X, scoring)) from error
+            raise ValueError(not_finite(X, not reset)) from error
         text = [] if isinstance(error, TypeError) and not hasattr(X, "columns") else text_columns(X)
         if not text:
             raise
@@ -77,7 +76,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool, ignore: Indices | None = 
     if ignore is not None:
         table[:, ignore] = 0.0
         if not np.isfinite(table).all():
-            raise ValueError(not_finite(table, scoring))
+            raise ValueError(not_finite(table, not reset))
     return table
 
 
@@ -118,7 +117,7 @@ def _fill(estimator: Any, X: Any, names: list[str], used: Indices, width: int, r
     checks: dict[str, Any] = {"ensure_min_samples": rows, "ensure_all_finite": False}
     values = check_array(X[names], dtype=np.float64, estimator=estimator, input_name="X", **checks)
     if not np.isfinite(values).all():
-        raise ValueError(not_finite(X[names], rows == 1 and hasattr(estimator, "contributions")))
+        raise ValueError(not_finite(X[names], rows == 1))
     table = np.zeros((len(values), width))
     table[:, used] = values
     return table

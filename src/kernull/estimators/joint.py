@@ -34,7 +34,7 @@ from kernull.detector.joint import (
 )
 from kernull.errors import InvalidKernelError, MissingCapabilityError
 from kernull.estimators.fisher import FisherParameters, MultiKernelFisherNull
-from kernull.estimators.inputs import check_labels, read_table, read_weights, rollback_on_error
+from kernull.estimators.inputs import check_labels, read_rows, read_weights, rollback_on_error
 from kernull.operators import DenseStack, Storage, check_memory, parse_memory_limit
 from kernull.operators.dense import check_names, read_precomputed
 from kernull.operators.normalise import read_normalisation
@@ -176,7 +176,7 @@ class JointMultiKernelFisherNull(FisherParameters):
             out[kept] = np.where(scores[name] >= task.threshold, 1, -1)
             new = np.setdiff1d(index, kept)
             if len(new):  # rows of weight zero
-                table = read_table(self, as_numpy(X), reset=False)
+                table = read_rows(self, as_numpy(X), reset=False)
                 out[new] = self.predict(table[new], groups=name)
         return out
 
@@ -212,7 +212,7 @@ class JointMultiKernelFisherNull(FisherParameters):
 
     def _table_tasks(self, X: Any, sample_weight: Any, groups: Any) -> Any:
         """Tasks of a table, the rows of each, and the views that they share."""
-        table = read_table(self, X, reset=True)
+        table = read_rows(self, X, reset=True)
         weight = read_weights(sample_weight, X)
         rows = group_rows(read_task_labels(groups, len(table)))
         kept = rows if weight is None else {c: i[weight[i] > 0] for c, i in rows.items()}
@@ -306,7 +306,7 @@ class JointMultiKernelFisherNull(FisherParameters):
         size = _num_samples(X)
         if size < 3:
             raise ValueError(f"X: got {size} row(s) for the task {name!r}; expected at least 3.")
-        table = read_table(self, X, reset=False)
+        table = read_rows(self, X, reset=False)
         weight = read_weights(sample_weight, X)
         if weight is not None:
             table, weight = table[weight > 0], weight[weight > 0]
@@ -388,7 +388,7 @@ class JointMultiKernelFisherNull(FisherParameters):
                 )
             read_task_labels(list(source), len(source), tasks)
             return {name: self._of_task(tasks[name], K, call) for name, K in source.items()}
-        table = read_table(self, source, reset=False)
+        table = read_rows(self, source, reset=False)
         out = np.empty(len(table), dtype)
         for name, rows in group_rows(read_task_labels(groups, len(table), tasks)).items():
             out[rows] = self._of_task(tasks[name], table[rows], call)
@@ -414,6 +414,11 @@ class JointMultiKernelFisherNull(FisherParameters):
         """The shared kernel weights, shape (J,)."""
         check_is_fitted(self)
         return self.model_.weights
+
+    @property
+    def p_(self) -> float | None:
+        """The norm of the weights."""
+        return self.task(self.tasks_[0]).p_
 
     @property
     def offset_(self) -> Any:

@@ -23,7 +23,7 @@ from kernull._typing import Array, Indices, Mask
 from kernull.detector.usual import UsualValues
 
 #: Rows that are scored at once.
-BLOCK = 20_000
+SCORED_AT_ONCE = 20_000
 #: Of the distance to the threshold: a smaller gain is none.
 LEAST_GAIN = 0.02
 #: For a value that many normal rows have: by itself it is no reason.
@@ -363,7 +363,10 @@ def _replace_each(
     for g, group in enumerate(groups):
         gaps[g][:, group] = np.nan
     stacked = fill(gaps.reshape(-1, X.shape[1]))
-    parts = [np.asarray(score(stacked[i : i + BLOCK])) for i in range(0, len(stacked), BLOCK)]
+    parts = [
+        np.asarray(score(stacked[i : i + SCORED_AT_ONCE]))
+        for i in range(0, len(stacked), SCORED_AT_ONCE)
+    ]
     return list(stacked.reshape(gaps.shape)), np.concatenate(parts).reshape(len(groups), len(X)).T
 
 

@@ -73,7 +73,7 @@ class WeightsDisplay(Display):
             Number of kernels, at most.
         """
         check_is_fitted(estimator)
-        p = getattr(estimator, "p_", getattr(estimator, "p", None))  # "auto" has become a number
+        p = estimator.p_
         title = None if p is None else f"{type(estimator).__name__}, p = {p:g}"
         return cls(estimator.weights_, estimator.kernel_names_, title).plot(ax=ax, most=most)
 
@@ -137,7 +137,7 @@ class ConvergenceDisplay(Display):
             For the legend.
         """
         check_is_fitted(estimator)
-        label = getattr(estimator, "solver_", None) if label is None else label
+        label = estimator.solver_ if label is None else label
         return cls.from_history(estimator.history_, estimator.tol_, label, ax=ax)
 
     @classmethod

@@ -25,7 +25,7 @@ LEAST_SHARE = 0.05
 #: Of cube roots of misfits, which are about 1 to 10.
 LEAST_SPREAD = 1e-6
 #: Rows that a notebook shows.
-SHOWN = 10
+SHOWN_ROWS = 10
 #: Names of what `Explanation.table` gives of a column.
 COLUMN_FIELDS = (
     "column", "value", "usual", "expected", "low", "high", "share", "score", "without", "words",
@@ -372,7 +372,9 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """The rows with the lowest scores, for notebooks."""
-        order = np.argsort(np.nan_to_num(self.scores, nan=-np.inf), kind="stable")[:SHOWN].tolist()
+        order = np.argsort(np.nan_to_num(self.scores, nan=-np.inf), kind="stable")[
+            :SHOWN_ROWS
+        ].tolist()
         left = (
             ' style="text-align: left; vertical-align: top"'  # notebooks align cells to the right
         )
@@ -490,7 +492,7 @@ class ColumnsOfModel:
         model, usual = self.model, self.model.usual_values
         if usual is None:
             return [[] for _ in index]
-        kept = set(np.array(model.kernels.views, dtype=object)[_kept(model)])
+        kept = set(np.array(model.kernels.views, dtype=object)[model.kept])
         views = model.kernels.set.views
         places = sorted({int(j) for view in views for j in view.columns})
         there = {int(j) for view in views if view.name in kept for j in view.columns}
@@ -503,12 +505,6 @@ class ColumnsOfModel:
             threshold=model.threshold,
             gaps=np.tile([j not in there for j in places], (len(rows), 1)),
         )
-
-
-def _kept(model: Any) -> Any:
-    """The kernels that a model scores by."""
-    kept = getattr(model.rule, "kept", None)
-    return slice(None) if kept is None else kept
 
 
 def explain_rows(
@@ -526,7 +522,7 @@ def explain_rows(
     names : sequence of str, optional
         Names of its columns; ``x0``, ``x1``, ... by default.
     """
-    rule, kept = model.rule, _kept(model)
+    rule, kept = model.rule, model.kept
     evidence: dict[str, Any] = {}
     if model.decides_by_evidence:
         of_scores = rule.evidence(cross)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,6 +31,7 @@ from kernull.detector.joint import JointModel
 from kernull.detector.scores import TableScores
 from kernull.errors import ModelFileError
 from kernull.estimators import Calibrated
+from kernull.estimators.base import Certified
 from kernull.files.codec import MAX_GROWTH, SPARE, Packer, Unpacker
 from kernull.files.container import MAX_BYTES, Tensors, read_file, write_file
 from kernull.operators import DenseStack, Storage
@@ -142,15 +144,8 @@ def load(
         not make sense.
     """
     tree, tensors = read_file(path, max_bytes)
-    try:
+    with _blaming(path, f"is not a model that kernull {__version__} can use"):
         return _model_of(tree, tensors, trusted)
-    except MemoryError:  # of the machine, not of the file
-        raise
-    except Exception as error:  # whatever does not fit together, the file is to blame
-        why = str(error) if isinstance(error, ValueError) else type(error).__name__
-        raise ModelFileError(
-            f"{os.fspath(path)!r} is not a model that kernull {__version__} can use: {why}"
-        ) from error
 
 
 def load_parts(
@@ -166,10 +161,8 @@ def load_parts(
     model, table = load(path, trusted=trusted), load_views(path)
     model = model[-1] if isinstance(model, Pipeline) else model
     settings = read_file(path)[0].get("settings", {})
-    if not isinstance(settings, dict) or not all(
-        isinstance(value, str | int | float | None) for value in settings.values()
-    ):
-        raise ModelFileError(f"{os.fspath(path)!r}: its settings make no sense.")
+    with _blaming(path, "has settings that make no sense"):
+        check(settings, dict[str, str | int | float | None])
     return model, table, settings
 
 
@@ -183,13 +176,20 @@ def load_views(path: str | os.PathLike[str]) -> TableViews | None:
         its table is damaged or does not make sense.
     """
     tree, tensors = read_file(path)
-    try:
+    with _blaming(path, "has a table that cannot be used"):
         return _decode_table(tree, Unpacker(tensors))
-    except Exception as error:  # whatever does not fit together, the file is to blame
+
+
+@contextmanager
+def _blaming(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Whatever does not fit together, the file is to blame; for a lack of memory, the machine."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
         why = str(error) if isinstance(error, ValueError) else type(error).__name__
-        raise ModelFileError(
-            f"{os.fspath(path)!r}: what it says about its table cannot be used: {why}"
-        ) from error
+        raise ModelFileError(f"{os.fspath(path)!r} {what}: {why}") from error
 
 
 def known_estimators(name: str = "") -> dict[str, Any]:
@@ -249,8 +249,8 @@ def _about(model: Any, tensors: Tensors, note: str) -> dict[str, Any]:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "data": digest.hexdigest()[:16],
         "parameters": {name: repr(value) for name, value in model.get_params(deep=False).items()},
-        "kernels": [str(name) for name in getattr(model, "kernel_names_", ())],
-        "weights": [float(weight) for weight in np.ravel(getattr(model, "weights_", ()))],
+        "kernels": list(map(str, () if isinstance(model, Calibrated) else model.kernel_names_)),
+        "weights": list(map(float, model.weights_ if isinstance(model, Certified) else ())),
         "versions": {
             "numpy": np.__version__, "scipy": scipy.__version__,
             "scikit-learn": sklearn.__version__, "python": platform.python_version(),

@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernull._containers import as_frame, frame_library, row_names
 from kernull._runtime import write_whole
-from kernull._typing import Array, Mask
+from kernull._text import listed
+from kernull._typing import Array
 from kernull.detector import KernelModel
-from kernull.detector.calibration import discoveries
 from kernull.detector.joint import JointModel
 from kernull.detector.usual import UsualValues
 from kernull.errors import MissingCapabilityError, ModelFileError
@@ -33,7 +33,7 @@ from kernull.files.codec import Packer, Unpacker
 from kernull.judge.verdicts import MOST_REASONS, NUMBERED, Verdicts
 from kernull.report import render_report
 from kernull.tables import Reading, Table, TableViews, as_table
-from kernull.tables.kinds import did_you_mean, listed, match_columns
+from kernull.tables.kinds import did_you_mean, match_columns
 from kernull.views import KernelSet
 
 #: Parameters that a file holds with the model and its table.
@@ -207,7 +207,7 @@ class Judge(OutlierMixin, BaseEstimator):
             measured[:, block] = ~reading.missing[:, [c]]
         X, model = np.asarray(reading.X), self.model_
         kept = np.ones(len(X), dtype=bool)
-        kept[getattr(model, "suspects_", [])] = False
+        kept[list(self.suspects)] = False
         if self.task is not None:
             joint = model.model_
             usual = {n: UsualValues.fit(X[tasks == n], measured[tasks == n]) for n in joint.tasks}
@@ -267,10 +267,16 @@ class Judge(OutlierMixin, BaseEstimator):
         return out
 
     @property
+    def suspects(self) -> Any:
+        """Positions of the training rows that stand apart, as ``suspects_`` of the model."""
+        return self.model_.suspects_ if isinstance(self.model_, KernelEstimator) else ()
+
+    @property
     def output_names(self) -> list[str]:
         """Names of the columns that `judge` gives."""
         numbers = [f"{what}_{k + 1}" for k in range(MOST_REASONS) for what in NUMBERED]
-        by_evidence = isinstance(self.model_, Calibrated) or hasattr(self.model_, "rarity")
+        model = self.model_
+        by_evidence = isinstance(model, Calibrated) or model.model_.decides_by_evidence
         evidence = [f"evidence_{name}" for name in self.view_names] if by_evidence else []
         return [
             *([] if self.id is None else [self.id]), "score", "p", "flag",
@@ -558,7 +564,7 @@ class Judge(OutlierMixin, BaseEstimator):
                 "task: rows of several tasks have no ranks in common; ask judge.of_task(name)."
             )
         model, usual = self.model_, self.usual_values()
-        suspects = usual if hasattr(model, "suspects_") else None
+        suspects = usual if len(self.suspects) else None
         calibration = model.calibration_
         if missing_views:
             calibration = self.fitted_model().without(missing_views).calibration
@@ -589,14 +595,6 @@ class Judge(OutlierMixin, BaseEstimator):
     def rarity(self, X: Any) -> Array:
         """One in so many normal rows is as unusual, of shape (m,)."""
         return np.asarray(self.verdicts(X).why.rarity)
-
-    def detect(self, X: Any, fdr: float = 0.1) -> Mask:
-        """Flags of rows together, (m,): at most this share of them false; as the estimators do."""
-        p_values = self.p_values(X)
-        judged = np.isfinite(p_values)
-        out = ~judged
-        out[judged] = discoveries(p_values[judged], fdr)
-        return out
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Library of the tables that `judge` gives, such as ``"pandas"`` or ``"polars"``."""

@@ -69,7 +69,7 @@ def gather(
     of_judged = None if labels is None else labels[judged]
     edges, series, outline = _distribution(verdicts, scores[judged], flagged[judged], of_judged)
     shown = [_row(verdicts, i, names[i], labels, columns.get(i, [])) for i in order.tolist()]
-    filler = judge.usual_values() if hasattr(judge.model_, "suspects_") else None
+    filler = judge.usual_values() if len(judge.suspects) else None
     counted = {} if judge.tasks else {"calibration": judge.model_.calibration_}
     return Content(
         **model_card(verdicts),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kernull.detector.cautions import warn_of_views
-from kernull.detector.evidence import EvidenceRule
 from kernull.errors import DominantViewWarning, collected
+from kernull.estimators.base import Certified, KernelEstimator, OneClassKernelEstimator
 
 #: Training rows that were set aside, of which so many are named.
 MAX_SUSPECTS = 10
@@ -18,7 +18,7 @@ def model_card(verdicts: Any) -> dict[str, Any]:
     """What a report says of the model that judged rows (`kernull.judge.Verdicts`), by name."""
     judge = verdicts.judge
     model, table = judge.at_rate(verdicts.rate).model_, judge.table_
-    gap, calibration = getattr(model, "gap_", None), model.calibration_
+    certified, calibration = isinstance(model, Certified), model.calibration_
     return {
         "estimator": type(model.estimator if judge.kernel_set is None else model).__name__,
         "n_train": judge.n_learned,
@@ -27,11 +27,11 @@ def model_card(verdicts: Any) -> dict[str, Any]:
         "threshold": float(model.threshold_),
         "views": _views(model),  # name and weight, or share in the decision
         "kernels": _kernels(model),  # name, view and weight
-        "gap": gap,
-        "tol": None if gap is None else model.tol_,
-        "converged": gap is not None and gap <= model.tol_,
-        "n_iter": getattr(model, "n_iter_", None),
-        "solver": getattr(model, "solver_", None),
+        "gap": model.gap_ if certified else None,
+        "tol": model.tol_ if certified else None,
+        "converged": certified and model.gap_ <= model.tol_,
+        "n_iter": model.n_iter_ if certified else None,
+        "solver": model.solver_ if certified else None,
         "calibration_rows": round(calibration.total),
         "held_out": not calibration.smooth,
         "parameters": [(name, repr(value)) for name, value in sorted(judge.get_params().items())],
@@ -55,7 +55,8 @@ def _cautions(model: Any) -> tuple[str, ...]:
                 f"{text[:1].upper()}{text[1:]} In the decision, a view whose rows look like mixed "
                 f"cells counts less; most count: {shares}."
             )
-    share, suspects = getattr(model, "contamination", None), getattr(model, "suspects_", ())
+    by_kernels = isinstance(model, KernelEstimator)
+    share, suspects = (model.contamination, model.suspects_) if by_kernels else (None, ())
     shown = "rows " + ", ".join(f"{i + 1:,}" for i in suspects[:MAX_SUSPECTS])
     shown += f" and {len(suspects) - MAX_SUSPECTS:,} more" * (len(suspects) > MAX_SUSPECTS)
     words = f"{len(suspects):,} training rows stood"
@@ -70,11 +71,10 @@ def _cautions(model: Any) -> tuple[str, ...]:
 
 
 def _kernels(model: Any) -> tuple[tuple[str, str, float], ...]:
-    weights = getattr(model, "weights_", None)
-    if weights is None:
+    if not isinstance(model, Certified):
         return ()
     names, views = map(str, model.kernel_names_), map(str, model.model_.kernels.views)
-    return tuple(zip(names, views, map(float, weights), strict=True))
+    return tuple(zip(names, views, map(float, model.weights_), strict=True))
 
 
 def _views(model: Any) -> tuple[tuple[str, float], ...]:
@@ -90,9 +90,9 @@ def _views(model: Any) -> tuple[tuple[str, float], ...]:
 
 def _shares_by_view(model: Any) -> dict[str, float]:
     """The share of each view in what evidence is multiplied by; empty for other decisions."""
-    rule = getattr(getattr(model, "model_", None), "rule", None)
-    if not isinstance(rule, EvidenceRule):
+    if not isinstance(model, OneClassKernelEstimator) or not model.model_.decides_by_evidence:
         return {}
+    rule = model.model_.rule
     weights = rule.by_kernel_weights
     totals: dict[str, float] = {}
     for view, part in zip(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kernull.tables.text_files import TextFormat
     from kernull.tables.transformer import Reading, TableViews
 
-_HOMES = {
+_LAZY = {
     "CHUNK_ROWS": "reading", "Column": "kinds", "EncodedRows": "encoder", "GapFiller": "gaps",
     "Reading": "transformer",
     "Source": "table", "Table": "table", "TableViews": "transformer", "TextFormat": "text_files",
@@ -32,9 +32,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _LAZY:
         raise AttributeError(f"module 'kernull.tables' has no attribute {name!r}")
-    value = getattr(import_module(f"kernull.tables.{_HOMES[name]}"), name)
+    value = getattr(import_module(f"kernull.tables.{_LAZY[name]}"), name)
     globals()[name] = value
     return value
 

@@ -18,11 +18,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from kernull._text import first_line
+from kernull._text import first_line, listed
 from kernull.errors import TableError, need
 from kernull.tables import excel_process
 from kernull.tables.cells import is_missing
-from kernull.tables.kinds import listed
 from kernull.tables.table import Source, pieced_source
 
 #: What a file may unpack to: so many bytes, or so many times its own size where that is more.
@@ -37,7 +36,7 @@ MEMORY_PER_BYTE = 50
 SECONDS = 1
 BYTES_PER_SECOND = 5_000_000
 #: First bytes of a ZIP archive (.xlsx, .ods) and of a compound file (.xls).
-MAGIC = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+STARTS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 #: Cells of .xlsx and .ods files with a formula and no value. (One that gives the empty text has an
 #: empty value, of type str.)
 FORMULAS = (
@@ -87,9 +86,9 @@ def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None)
 
 def _unpacked(label: str, content: bytes) -> int:
     """Bytes that a file unpacks to; an error where they are too many, or it is another file."""
-    if not content.startswith(MAGIC):
+    if not content.startswith(STARTS):
         raise TableError(f"{label}: is not an Excel file (it is neither .xlsx, .xls nor .ods).")
-    if not content.startswith(MAGIC[0]):
+    if not content.startswith(STARTS[0]):
         return len(content)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -104,7 +103,7 @@ def _unpacked(label: str, content: bytes) -> int:
 
 def _has_formulas_without_values(content: bytes) -> bool:
     """Whether any sheet has formulas that no program has computed; .xls files do not tell."""
-    if not content.startswith(MAGIC[0]):
+    if not content.startswith(STARTS[0]):
         return False
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

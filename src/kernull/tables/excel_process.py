@@ -58,7 +58,7 @@ def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
         yield row, [_FORMS[type(cell)](cell) if type(cell) in _FORMS else cell for cell in cells]
 
 
-def main() -> None:
+def answer() -> None:
     """Read the name of a sheet and a file from standard input; write its rows."""
     folder, memory, seconds = sys.argv[1:]
     source, target = sys.stdin.buffer, sys.stdout.buffer
@@ -93,4 +93,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    answer()

@@ -41,7 +41,7 @@ DONORS, FEW_DONORS, NEAREST = 200, 8, 5
 QUANTILES = 101
 LEVELS = np.linspace(0.0, 1.0, QUANTILES)
 #: In single precision.
-LARGEST = 3e38
+LARGEST_SINGLE = 3e38
 #: Of the covariance of standardised columns, beyond its shrinkage.
 RIDGE = 1e-6
 
@@ -165,7 +165,7 @@ class GapFiller:
 
 def _seven_digits(X: Array) -> Array:
     """Numbers as single precision has them, which take half of the room in a file."""
-    return np.clip(X, -LARGEST, LARGEST).astype(np.float32).astype(float)
+    return np.clip(X, -LARGEST_SINGLE, LARGEST_SINGLE).astype(np.float32).astype(float)
 
 
 def _quantiles(X: Array) -> Array:

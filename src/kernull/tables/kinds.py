@@ -14,6 +14,7 @@ from typing import Annotated
 import numpy as np
 
 from kernull._fields import OneOf, Range, stored
+from kernull._text import listed
 from kernull._typing import Array, Mask
 from kernull.errors import TableError
 from kernull.tables.cells import as_numbers, as_text, date_format, is_missing
@@ -33,7 +34,7 @@ LEAST_VALUES = 10
 #: Whole numbers of so few values may be codes, which is said.
 FEW_VALUES = 10
 #: Cells that decide between numbers, dates and text.
-SAMPLE = 1000
+SAMPLE_CELLS = 1000
 #: Names of columns of whole numbers that name their row, if nearly all of them differ: "part no",
 #: but not "no. of pores" or "batch weight".
 _ID_NAME = re.compile(
@@ -59,7 +60,7 @@ _TIME_NAME = re.compile(
 #: Numbers as a person writes them: with a unit behind, or marks between thousands.
 _WITH_UNIT = re.compile(r"[+-]?\d[\d.,]*\s*[^\d\s.,;:/+-][^\d\s]{0,5}|[\u20ac$\u00a3]\s*\d[\d.,]*")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|[+-]?\d{1,3}(?:,\d{3})*\.\d+")
-_COMMA = re.compile(r"[+-]?\d*(?:,\d+)?")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*(?:,\d+)?")
 
 
 @stored
@@ -124,12 +125,6 @@ def match_columns(patterns: Sequence[str], names: Sequence[str], argument: str) 
     return [name for name in names if name in found]
 
 
-def listed(names: Sequence[str], most: int = 12) -> str:
-    """Names for a message."""
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
-
-
 def did_you_mean(name: str, names: Sequence[str]) -> str:
     """The name that is nearest to one that is not there, in words; empty where none is near.
 
@@ -174,11 +169,11 @@ def _decide(
     if asked == "category":
         return _text_column(table, name, most, asked)
     if asked == "date":
-        form = date_format(table.columns[name][:SAMPLE])
+        form = date_format(table.columns[name][:SAMPLE_CELLS])
         if form is None:
             raise TableError(f"{table.source}: column {name!r}: its cells are not dates.")
         return Column(name, "date", "as asked", form=form)
-    sample = table.columns[name][:SAMPLE]
+    sample = table.columns[name][:SAMPLE_CELLS]
     _, empty, bad = as_numbers(sample, table.mark(name))
     filled = len(empty) - int(empty.sum())
     text = 2 * int(bad.sum()) >= filled or _is_code(sample) or _are_booleans(sample)
@@ -405,13 +400,13 @@ def _text_column(table: Table, name: str, most: int, asked: str | None) -> Colum
         said = f"always {filled[0]!r}" if filled else EMPTY
         return Column(name, "constant", said, missing, values, counts=(len(filled),)[: len(values)])
     if not asked:
-        form, differ = date_format(cells[:SAMPLE]), f"{len(values):,} different texts"
+        form, differ = date_format(cells[:SAMPLE_CELLS]), f"{len(values):,} different texts"
         if form is not None:
             said = "time of day" if form.startswith("%H") else ""
             return Column(name, "date", said, missing, form=form)
         nearly_all = len(values) > 0.9 * len(filled)
         many = nearly_all or len(values) > most
-        if many and (said := _hidden_number(filled[:SAMPLE])):
+        if many and (said := _hidden_number(filled[:SAMPLE_CELLS])):
             return Column(name, "left out", said, missing)
         if len(filled) >= LEAST_ROWS and nearly_all:
             return Column(name, "identifier", differ, missing)
@@ -428,7 +423,7 @@ def _hidden_number(texts: Sequence[str]) -> str:
     """Why a column of text seems to be a measure all the same; empty where it does not."""
     for pattern, what, do in (
         (_THOUSANDS, "marks for thousands", "write them plainly"),
-        (_COMMA, "a decimal comma", "read them with decimal=','"),
+        (_DECIMAL_COMMA, "a decimal comma", "read them with decimal=','"),
         (_WITH_UNIT, "a unit", "write them plainly"),
     ):
         fitting = [text for text in texts if pattern.fullmatch(text)]
@@ -439,7 +434,7 @@ def _hidden_number(texts: Sequence[str]) -> str:
 
 
 #: Columns of one kind that are named.
-SHOWN = 12
+SHOWN_COLUMNS = 12
 
 
 def summarise(columns: Sequence[Column], used: Sequence[str]) -> str:
@@ -457,8 +452,8 @@ def summarise(columns: Sequence[Column], used: Sequence[str]) -> str:
         members = [column for column in columns if column.kind == kind]
         if not members:
             continue
-        shown = ", ".join(_named(column) for column in members[:SHOWN])
-        more = "" if len(members) <= SHOWN else f" and {len(members) - SHOWN} more"
+        shown = ", ".join(_named(column) for column in members[:SHOWN_COLUMNS])
+        more = "" if len(members) <= SHOWN_COLUMNS else f" and {len(members) - SHOWN_COLUMNS} more"
         out = "" if any(c.name in taken for c in members) or kind == "left out" else ": left out"
         lines.append((kind, str(len(members)), f"{shown}{more}{out}"))
     wide = max(len(kind) for kind, _, _ in lines)

@@ -16,7 +16,7 @@ import numpy as np
 
 from kernull._fields import Range, Shape, stored
 from kernull._typing import Array, Indices, Mask
-from kernull.tables.gaps import LARGEST
+from kernull.tables.gaps import LARGEST_SINGLE
 
 #: A value never seen is a surprise in columns where fewer than this share of new rows have one.
 MOST_UNSEEN = 0.1
@@ -88,7 +88,7 @@ def _values(cells: Array) -> tuple[Array, Mask]:
     """Cells, whether each is empty, and how many are, (m, 2 C + 1); and which are looked at."""
     empty, asked = np.isnan(cells), ~np.isinf(cells)
     with np.errstate(over="ignore"):
-        single = np.clip(cells, -LARGEST, LARGEST).astype(np.float32).astype(float)
+        single = np.clip(cells, -LARGEST_SINGLE, LARGEST_SINGLE).astype(np.float32).astype(float)
     values = np.column_stack([single, empty, empty.sum(axis=1)])
     whole = np.ones(len(cells), dtype=bool)
     return values, np.column_stack([asked & ~empty, asked, whole])

@@ -23,7 +23,7 @@ from kernull.tables.text_files import TextFormat, open_text
 CHUNK_ROWS = 20_000
 
 #: What files hold by their suffixes, and streams by their first bytes; all others hold text.
-KINDS = {
+BY_ENDING = {
     ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel", ".xlsm": "excel", ".xls": "excel",
     ".ods": "excel", ".gz": "gzip",
 }  # fmt: skip
@@ -97,7 +97,10 @@ def open_table(
         raise TableError(f"{path}: the file is empty; expected a header line and rows.")
     try:
         with ExitStack() as opened:  # closes a file that turns out to be no table
-            raw, kind = opened.enter_context(io.FileIO(path)), KINDS.get(file.suffix.lower(), "")
+            raw, kind = (
+                opened.enter_context(io.FileIO(path)),
+                BY_ENDING.get(file.suffix.lower(), ""),
+            )
             source = _open(kind, path, raw, chunk_rows, form, sheet, size)
             # Rows are read later, or never: the file is closed once nobody can ask for them.
             weakref.finalize(source._chunks, opened.pop_all().close)

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
+from kernull._text import listed
 from kernull.errors import TableError
 from kernull.tables.cells import as_numbers, decimal_marks, is_missing
-from kernull.tables.kinds import listed
 from kernull.tables.table import Source, Table, _check_names
 
 #: Longer lines are no table: 16 million characters.
 MAX_LINE = 2**24
 #: Bytes that the encoding is judged by.
-SAMPLE = 2**18
+SAMPLE_BYTES = 2**18
 SEPARATORS = ",;\t|"
 #: What reading raises: of damaged .gz files too.
 READ_ERRORS = (OSError, EOFError, zlib.error)
@@ -59,9 +59,9 @@ class TextFormat:
 def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int | None) -> Source:
     """Open a text file as a table; ``size`` is that of the file in bytes, where it is known."""
     notes: list[str] = []
-    buffered = io.BufferedReader(raw, SAMPLE)
+    buffered = io.BufferedReader(raw, SAMPLE_BYTES)
     try:
-        sample = buffered.peek(SAMPLE)[:SAMPLE]
+        sample = buffered.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]
     except READ_ERRORS as error:
         raise TableError(f"{label}: cannot be read ({error}).") from None
     _refuse_binary(label, sample, form.encoding)
@@ -270,7 +270,7 @@ def is_model_file(path: str) -> bool:
     """Whether a file is a model of `kernull.save`."""
     try:
         with open(path, "rb") as file:
-            return _is_model(file.read(SAMPLE))
+            return _is_model(file.read(SAMPLE_BYTES))
     except OSError:
         return False
 

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._fields import Checked, Range, Shape, Size, stored
+from kernull._text import listed
 from kernull._typing import Array, Mask
 from kernull.errors import GapsWarning, TableError
 from kernull.tables.cells import as_text
@@ -26,7 +27,6 @@ from kernull.tables.kinds import (
     Column,
     decide_kinds,
     did_you_mean,
-    listed,
     match_columns,
     resembling,
     summarise,
@@ -35,7 +35,7 @@ from kernull.tables.kinds import (
 from kernull.tables.proposal import propose_views
 from kernull.tables.table import Table, as_table
 
-MISSING = ("error", "impute")
+ON_GAPS = ("error", "impute")
 DATES = ("drop", "parts")
 #: With a larger share of its cells empty, `fit` names a column.
 MOST_MISSING = 0.5
@@ -221,7 +221,7 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         if isinstance(self.empty, str):
             raise ValueError(f"empty: got {self.empty!r}; expected a list of texts.")
-        for name, known in (("missing", MISSING), ("dates", DATES)):
+        for name, known in (("missing", ON_GAPS), ("dates", DATES)):
             value = getattr(self, name)
             if value not in known:
                 near, words = did_you_mean(str(value), known), ", ".join(known)

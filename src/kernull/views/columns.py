@@ -104,12 +104,6 @@ def column_names(X: Any) -> list[str] | None:
     return names
 
 
-def listed(names: list[str]) -> str:
-    """Names as a message shows them."""
-    more = "" if len(names) <= SHOWN else f" and {len(names) - SHOWN} more"
-    return f"{names[:SHOWN]}{more}"
-
-
 def join_views(arrays: Mapping[str, Any]) -> tuple[Array, dict[str, list[int]]]:
     """Turn a dict of arrays with equal rows into one table and its views.
 
