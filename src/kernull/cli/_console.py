@@ -20,13 +20,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from kernull._text import visible
-from kernull.errors import (
-    AdviceWarning,
-    CannotFlagWarning,
-    NearCopiesWarning,
-    TooFewRowsWarning,
-    TrainingRowsWarning,
-)
+from kernull.errors import AdviceWarning
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -157,20 +151,12 @@ def _complain(text: str) -> None:
         show(f"kernull: {line}", err=True, colour="red")
 
 
-#: Warnings that a promise is not kept, of the rate or the weights: --quiet does not hide them.
-_PROMISES = (
-    CannotFlagWarning,
-    NearCopiesWarning,
-    TooFewRowsWarning,
-    TrainingRowsWarning,
-)
-
-
-def _is_of_a_promise(category: type[Warning]) -> bool:
-    # Imported here, where a warning has come up: `kernull --help` should not load scikit-learn.
-    from sklearn.exceptions import ConvergenceWarning
-
-    return issubclass(category, (*_PROMISES, ConvergenceWarning))
+#: Warnings that a promise is not kept, of the rate or the weights: --quiet does not hide them. By
+#: name, since `kernull --help` should not load scikit-learn.
+_PROMISES = {
+    "CannotFlagWarning", "ConvergenceWarning", "NearCopiesWarning", "TooFewRowsWarning",
+    "TrainingRowsWarning",
+}  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -179,7 +165,8 @@ def _warnings_in_one_line(quiet: bool) -> Iterator[None]:
 
     def warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         text = f"warning: {in_options(message)}"
-        if text not in shown and (not quiet or _is_of_a_promise(category)):
+        promise = _PROMISES.intersection(base.__name__ for base in category.__mro__)
+        if text not in shown and (promise or not quiet):
             show(text, err=True, colour="yellow")
         shown.add(text)
 

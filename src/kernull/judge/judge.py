@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from kernull._containers import as_frame, frame_library, row_names
 from kernull._runtime import write_whole
 from kernull._text import listed
-from kernull._typing import Array
+from kernull._typing import Array, Mask
 from kernull.detector import KernelModel
+from kernull.detector.calibration import discoveries
 from kernull.detector.joint import JointModel
 from kernull.detector.usual import UsualValues
 from kernull.errors import MissingCapabilityError, ModelFileError
@@ -595,6 +596,14 @@ class Judge(OutlierMixin, BaseEstimator):
     def rarity(self, X: Any) -> Array:
         """One in so many normal rows is as unusual, of shape (m,)."""
         return np.asarray(self.verdicts(X).why.rarity)
+
+    def detect(self, X: Any, fdr: float = 0.1) -> Mask:
+        """Flags of rows together, (m,): at most this share of them false; as the estimators do."""
+        p_values = self.p_values(X)
+        judged = np.isfinite(p_values)
+        out = ~judged
+        out[judged] = discoveries(p_values[judged], fdr)
+        return out
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Library of the tables that `judge` gives, such as ``"pandas"`` or ``"polars"``."""
