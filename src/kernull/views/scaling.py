@@ -160,7 +160,15 @@ class Standard(UnseenScaling):
 
     def _learn(self, X: Array, sample_weight: Array | None) -> None:
         self.constant_ = constant_columns(X)
-        self.mean_, self.scale_ = _moments(X, sample_weight, self.constant_)
+        self.mean_, self.scale_ = X[0].astype(float), np.ones(X.shape[1])
+        varies = ~self.constant_
+        centre = np.average(X[:, varies], axis=0, weights=sample_weight)
+        off = X[:, varies] - centre
+        # The second term is zero, but for the rounding of the mean.
+        variance = np.average(off * off, axis=0, weights=sample_weight)
+        variance -= np.average(off, axis=0, weights=sample_weight) ** 2
+        self.mean_[varies], self.scale_[varies] = centre, np.sqrt(np.maximum(variance, 0.0))
+        self.scale_[self.scale_ == 0.0] = 1.0  # of values too small to be squared
 
 
 @stored
@@ -525,21 +533,6 @@ def transformed(scaler: Any, X: Array) -> Array:
     """
     Z = np.asarray(scaler.transform(np.clip(X, -LARGEST, LARGEST)), dtype=float)
     return np.asarray(np.clip(Z, -LARGEST, LARGEST))
-
-
-def _moments(X: Array, sample_weight: Array | None, constant: Mask) -> tuple[Array, Array]:
-    """Means and standard deviations; of constant columns their value, and one."""
-    mean, scale = X[0].astype(float), np.ones(X.shape[1])
-    if not constant.all():
-        varying = X[:, ~constant]
-        centre = np.average(varying, axis=0, weights=sample_weight)
-        off = varying - centre
-        # The second term is nought, but for the rounding of the mean.
-        variance = np.average(off * off, axis=0, weights=sample_weight)
-        variance -= np.average(off, axis=0, weights=sample_weight) ** 2
-        mean[~constant], scale[~constant] = centre, np.sqrt(np.maximum(variance, 0.0))
-    scale[scale == 0.0] = 1.0  # of values too small to be squared
-    return mean, scale
 
 
 def _whitening(Z: Array, sample_weight: Array | None) -> tuple[Array, Array, float]:
