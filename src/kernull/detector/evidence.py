@@ -66,8 +66,6 @@ class EvidenceRule(Checked):
         Scores that go on falling outside the rows.
     factors : array of shape (C,)
         What `gate` multiplies the weight of each score by.
-    rows : integer array of shape (n,), optional
-        Indices of the sample among the rows given; None: all.
     kept : boolean array of shape (J,), optional
         Kernels that take part; all by default.
     """
@@ -80,7 +78,6 @@ class EvidenceRule(Checked):
     member: Annotated[Mask, Shape("_kinds", "J")]
     extrapolates: Annotated[Mask, Shape("_kinds")]
     factors: Annotated[Array, Shape("_kinds"), Range(low=0.0)]
-    rows: Annotated[Indices | None, Shape("_rows"), Range(low=0)] = None
     kept: Annotated[Mask | None, Shape("J")] = None
 
     def contradiction(self) -> str | None:
@@ -269,6 +266,11 @@ class EvidenceRule(Checked):
         return replace(self, kept=kept)
 
 
+def ranked_rows(keys: Array) -> Indices:
+    """Rows that are left out and ranked, by the keys of all, in increasing order."""
+    return np.sort(sampling_order(keys)[:EVIDENCE_ROWS])
+
+
 def fit_evidence(
     rows: Rows,
     projection: FisherRule,
@@ -296,7 +298,7 @@ def fit_evidence(
         Rows of a group are left out together.
     folds : int
     """
-    ranked = np.sort(sampling_order(keys)[:EVIDENCE_ROWS])
+    ranked = ranked_rows(keys)
     full, drawn, left_out, fold = left_out_scores(
         rows, decision, weight, groups, folds, keys, ranked
     )
@@ -313,9 +315,8 @@ def fit_evidence(
     if by_odds.any():
         odds = factors_by_odds(evidence, tails.evidence(mixed), view)
         factors = np.where(by_odds, odds, factors)
-    sample = None if len(ranked) == rows.n else ranked
     rule = EvidenceRule(
-        projection, full, left_out, fold, rank_weight, member, extrapolates, factors, sample
+        projection, full, left_out, fold, rank_weight, member, extrapolates, factors
     )
     vars(rule).update(tails=tails, left_out_evidence=evidence)
     return rule

@@ -29,7 +29,7 @@ from kernull.detector.cautions import (
     warn_where_nothing_is_flagged,
 )
 from kernull.detector.cross_fit import cross_fit, folds_of, mean_of_copies, sampling_order
-from kernull.detector.evidence import EvidenceRule, fit_evidence, left_out_scores
+from kernull.detector.evidence import EvidenceRule, fit_evidence, left_out_scores, ranked_rows
 from kernull.detector.fisher import KeptWeights
 from kernull.detector.model import KernelModel, RuleFit, calibrate
 from kernull.detector.rows import Rows, Settings, TableKernels, TableRows, Training
@@ -177,8 +177,7 @@ class Fitted:
         some, counts, sample = rows, weight, None
         by_evidence = settings.decision is not None and isinstance(rows, TableRows)
         if by_evidence and settings.storage == "auto" and rows.n > evidence.EVIDENCE_ROWS:
-            order = sampling_order(rows.keys(settings.seed))
-            sample = np.sort(order[: evidence.EVIDENCE_ROWS])
+            sample = ranked_rows(rows.keys(settings.seed))
             some = rows.take(sample)
             counts = None if weight is None else relative_weights(weight[sample])
         training = some.training(counts, settings)
@@ -204,7 +203,7 @@ class Fitted:
         """What scores rows."""
         if self.settings.decision is None:
             return self.fit.rule
-        rule = fit_evidence(
+        return fit_evidence(
             self.rows,
             self.fit.rule,
             self.settings.decision,
@@ -213,7 +212,6 @@ class Fitted:
             groups=self.groups,
             folds=self.folds,
         )
-        return rule if self.sample is None else replace(rule, rows=None)
 
     @cached_property
     def left_out(self) -> LeftOut:
@@ -279,11 +277,10 @@ class Fitted:
     def row_scores(self) -> Array:
         """Scores of the rows given, of those learned from by models that did not see them."""
         index, rule, out = self.index, self.rule, np.full(self.given.n, np.nan)
-        ranked = rule.rows if isinstance(rule, EvidenceRule) else None
-        ranked = self.sample if self.sample is not None else ranked
-        ranked = np.arange(len(index)) if ranked is None else ranked
+        every = np.arange(len(index))
+        ranked = ranked_rows(self.keys) if isinstance(rule, EvidenceRule) else every
         out[index[ranked]] = self.left_out.scores
-        others = np.setdiff1d(np.arange(len(index)), ranked)
+        others = np.setdiff1d(every, ranked)
         if len(others):  # of evidence, beyond the rows that are ranked
             assert self.settings.decision is not None
             how = (self.settings.decision, self.weight, self.groups, self.folds, self.keys)
