@@ -89,9 +89,10 @@ class GivenScores(Checked):
         fitted = cls(rows, size, constant, blank, np.ones(len(blank)))
         first = rows[: projection.samples * projection.max_rows]
         square = fitted._kernels(K[:, first[:, None], first])
+        of_all = len(rows if full is None else full.rows)
 
         def of_kernel(Kj: Array) -> Array:
-            return projection.coef(lambda part: Kj[part, part].copy(), len(rows), weight)
+            return projection.coef(lambda part: Kj[part, part].copy(), len(rows), weight, of_all)
 
         neighbours = None
         if weight is not None:

@@ -53,13 +53,15 @@ class Projection:
     .. math:: y(x) = k(x)'a, \qquad a = (K + \rho m W^{-1})^{-1} 1
 
     It goes to zero far from all rows, so that a lower one does not mean a row farther off. Of many
-    rows it is the mean of the projections of several random samples: with four of 500 rows, the 64
-    tables of OddBench with more than 4,000 rows have an AUC that is 0.4 higher than with one.
+    rows it is the mean of the projections of several random samples, and the smoother the more rows
+    there are: the nearest of all rows tells details that a sample cannot know. Of n rows and k
+    samples the ridge is :math:`\rho \max(1, n / km)^3`. The 64 tables of OddBench with more than
+    4,000 rows have an AUC of 82.1 by one sample, 82.5 by four, and 83.6 by four and this ridge.
 
     Parameters
     ----------
     ridge : float, default=1e-4
-        :math:`\rho`.
+        :math:`\rho`, relative to m.
     max_rows : int, default=500
         Rows m of a kernel: a random sample where there are more.
     samples : int, default=4
@@ -70,9 +72,7 @@ class Projection:
     max_rows: Annotated[int, Range(low=1)] = 500
     samples: Annotated[int, Range(low=1)] = 4
 
-    def fit(
-        self, view: ScaledView, weight: Array | None, full: Any = None, pairs: Any = None
-    ) -> ProjectionFit:
+    def fit(self, view: ScaledView, weight: Array | None, full: Any, pairs: Any) -> ProjectionFit:
         """Coefficients of each kernel of the view."""
         known: Any = pairs or {}
 
@@ -82,10 +82,11 @@ class Projection:
                 return kernel.of_distances(distances[part, part])
             return kernel(view.train[part])
 
-        each = (partial(matrix, kernel) for kernel in view.kernels)
-        return ProjectionFit(np.stack([self.coef(K, len(view.train), weight) for K in each]))
+        n, each = len(view.train), (partial(matrix, kernel) for kernel in view.kernels)
+        of_all = n if full is None else full.n
+        return ProjectionFit(np.stack([self.coef(K, n, weight, of_all) for K in each]), of_all)
 
-    def coef(self, matrix: Callable[[slice], Array], n: int, weight: Array | None) -> Array:
+    def coef(self, matrix: Callable[[slice], Array], n: int, weight: Any, of_all: int) -> Array:
         """Coefficients of the first rows, those of one sample after the other.
 
         Parameters
@@ -95,16 +96,19 @@ class Projection:
         n : int
             Number of rows.
         weight : array of shape (n,) or None
+        of_all : int
+            Number of rows with those of the fold: a fit without it has the same ridge.
 
         Returns
         -------
         array of shape (samples x m,)
         """
         m, coef = min(self.max_rows, n), list[Array]()
+        ridge = self.ridge * m * max(1.0, of_all / (self.samples * self.max_rows)) ** 3
         for start in range(0, n - m + 1, m)[: self.samples]:
             part = slice(start, start + m)
             K, counts = matrix(part), np.ones(m) if weight is None else weight[part]
-            K.flat[:: m + 1] += self.ridge * m * counts.mean() / counts
+            K.flat[:: m + 1] += ridge * counts.mean() / counts
             _, solved, info = dposv(K, np.ones(m))
             if info:  # of a kernel that is not positive semidefinite
                 solved = np.linalg.lstsq(K, np.ones(m), rcond=None)[0]
@@ -122,6 +126,8 @@ class ProjectionFit:
 
     coef: Annotated[Array, Shape("_kernels", "_first")]
     """Of the first rows of the view, those of one sample after the other."""
+    n: Annotated[int, DERIVED] = 0
+    """Number of rows; of a fold, with those left out."""
 
     def score(self, view: ScaledView, new: Array, device: Any = None) -> Array:
         """Projections, of shape (rows, kernels)."""
@@ -134,9 +140,7 @@ class ProjectionFit:
 class Nearest:
     """Minus the logarithm of the distance to the nearest row, which has no end: far is far."""
 
-    def fit(
-        self, view: ScaledView, weight: Array | None, full: Any = None, pairs: Any = None
-    ) -> NearestFit:
+    def fit(self, view: ScaledView, weight: Array | None, full: Any, pairs: Any) -> NearestFit:
         """What is added to distances, by all rows, and the rows that may be nearest."""
         if full is not None:
             floor = full.floor
@@ -181,14 +185,12 @@ class RowScore:
 
     detector: Any
 
-    def fit(
-        self, view: ScaledView, weight: Array | None, full: Any = None, pairs: Any = None
-    ) -> RowScoreFit:
+    def fit(self, view: ScaledView, weight: Array | None, full: Any, pairs: Any) -> RowScoreFit:
         """Fit a copy of the detector to the scaled rows, weighted where its ``fit`` can."""
         detector = clone(self.detector, safe=False)
-        if weight is not None and has_fit_parameter(detector, "sample_weight"):
-            return RowScoreFit(detector.fit(view.train, sample_weight=weight))
-        return RowScoreFit(detector.fit(view.train))
+        weighted = weight is not None and has_fit_parameter(detector, "sample_weight")
+        more = {"sample_weight": weight} if weighted else {}
+        return RowScoreFit(detector.fit(view.train, **more))
 
 
 @stored
@@ -322,11 +324,11 @@ class TableScores(Checked):
         X, weight, parts = self.table[self.order], self.weight, list[Part]()
         for part in self.parts:
             view = part.view.restored(X, weight, WIDTH_ROWS, SCALING_ROWS)
-            again = (
-                RowScore(s.detector).fit(view, weight) if isinstance(s, RowScoreFit) else s
-                for s in part.scores
-            )
-            parts.append(Part(view, tuple(again)))
+            scores = list(part.scores)
+            for i, score in enumerate(scores):
+                if isinstance(score, RowScoreFit):
+                    scores[i] = RowScore(score.detector).fit(view, weight, None, None)
+            parts.append(Part(view, tuple(scores)))
         return replace(self, parts=tuple(parts))
 
     @classmethod
