@@ -69,7 +69,12 @@ class OneClassKFold(BaseCrossValidator):
         self.random_state = random_state
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of splits."""
+        """Number of splits.
+
+        Parameters
+        ----------
+        X, y, groups : ignored
+        """
         return int(self.n_splits)
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:
@@ -168,10 +173,6 @@ class TargetsOnly(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (m, d)
-
-        Returns
-        -------
-        array of shape (m,)
         """
         return np.asarray(self.estimator_.score_samples(self._reach(X)))
 
@@ -181,10 +182,6 @@ class TargetsOnly(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (m, d)
-
-        Returns
-        -------
-        array of shape (m,)
         """
         return np.asarray(self.estimator_.decision_function(self._reach(X)))
 
@@ -194,10 +191,6 @@ class TargetsOnly(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (m, d)
-
-        Returns
-        -------
-        array of shape (m,)
         """
         return np.asarray(self.estimator_.predict(self._reach(X)))
 

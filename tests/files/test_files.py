@@ -32,7 +32,7 @@ from kernull.estimators import JointMultiKernelFisherNull
 from kernull.files import read_about
 from kernull.files.codec import Packer, Unpacker
 from kernull.files.container import read_file, to_bytes
-from kernull.files.models import known_estimators
+from kernull.files.models import _known_estimators
 from kernull.kernels import KERNELS, Polynomial, Rbf
 from kernull.mkl.balls import LpBall
 from kernull.views import SCALINGS, Quantile, Whiten, WhitenRaw
@@ -43,7 +43,7 @@ TARGETS = X[Y == 0]
 VIEWS = {"taste": slice(0, 6), "phenols": [6, 7, 8], "look": np.arange(9, 13)}
 
 #: Every estimator that files may hold.
-ESTIMATORS = known_estimators()
+ESTIMATORS = _known_estimators()
 
 OPTIONS = [
     {},

@@ -69,7 +69,7 @@ def shapes(monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize("n", [400, pytest.param(3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [400, pytest.param(2000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("decision", ["evidence", "sum"])
 def test_scoring_and_explaining_factorise_nothing_large(n, decision, shapes, tmp_path):
     rng = np.random.default_rng(0)

@@ -197,30 +197,12 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         return copy(self)._set_rate(rate)
 
     def score_samples(self, X: Any) -> Array:
-        """Scores of the estimator fitted to all rows, of shape (m,); higher is more normal.
-
-        Parameters
-        ----------
-        X : array of shape (m, d)
-
-        Returns
-        -------
-        array of shape (m,)
-        """
+        """Scores of the estimator fitted to all rows, of shape (m,); higher is more normal."""
         check_is_fitted(self)
         return _detector_scores(self.estimator_, _indexable(X))
 
     def decision_function(self, X: Any) -> Array:
-        """Score minus threshold, of shape (m,): negative where a row is flagged.
-
-        Parameters
-        ----------
-        X : array of shape (m, d)
-
-        Returns
-        -------
-        array of shape (m,)
-        """
+        """Score minus threshold, of shape (m,): negative where a row is flagged."""
         return self.score_samples(X) - self.threshold_
 
     def predict(self, X: Any) -> Array:
@@ -228,14 +210,6 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
 
         A row is flagged where its p-value is at most ``false_alarm_rate_``. `fit_predict` is for
         training rows.
-
-        Parameters
-        ----------
-        X : array of shape (m, d)
-
-        Returns
-        -------
-        array of shape (m,)
         """
         return np.where(self.score_samples(X) < self.threshold_, -1, 1)
 
@@ -245,16 +219,7 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         return np.where(self.left_out_scores_ < self.threshold_, -1, 1)
 
     def p_values(self, X: Any) -> Array:
-        """P-value of each row, of shape (m,): small where few left-out rows score as low.
-
-        Parameters
-        ----------
-        X : array of shape (m, d)
-
-        Returns
-        -------
-        array of shape (m,)
-        """
+        """P-value of each row, of shape (m,): small where few left-out rows score as low."""
         scores = self.score_samples(X)
         return self.calibration_.p_values(scores)
 
@@ -262,14 +227,6 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         """How rare each row is, at least 1: one in so many normal rows scores as low.
 
         1/p; below the lowest left-out score by its tail, see `Calibration.rarity`.
-
-        Parameters
-        ----------
-        X : array of shape (m, d)
-
-        Returns
-        -------
-        array of shape (m,)
         """
         scores = self.score_samples(X)
         return self.calibration_.rarity(scores)

@@ -41,10 +41,6 @@ def read_rows(estimator: Any, X: Any, *, reset: bool, ignore: Indices | None = N
         Whether columns are noted, as in a fit.
     ignore : integer array, optional
         Columns that may hold anything.
-
-    Returns
-    -------
-    array of shape (m, d)
     """
     if isinstance(X, DenseStack):
         raise TypeError(
@@ -165,10 +161,6 @@ def read_weights(sample_weight: Any, X: Any) -> Array | None:
     sample_weight : array of shape (n,) or None
         As passed.
     X : array of shape (n, d)
-
-    Returns
-    -------
-    array of shape (n,) or None
     """
     if sample_weight is None:
         return None

@@ -192,7 +192,7 @@ def _blaming(path: str | os.PathLike[str], what: str) -> Iterator[None]:
         raise ModelFileError(f"{os.fspath(path)!r} {what}: {why}") from error
 
 
-def known_estimators(name: str = "") -> dict[str, Any]:
+def _known_estimators(name: str = "") -> dict[str, Any]:
     """Estimators that files may hold, by name; those of the paper are loaded when asked for."""
     core = {name: getattr(estimators, name) for name in estimators.__all__}
     if name in core:
@@ -220,10 +220,10 @@ def _two_steps(pipeline: Pipeline) -> tuple[TableViews, Any]:
 
 def _check_fitted(model: Any) -> None:
     name = type(model).__name__
-    if known_estimators(name).get(name) is not type(model):
+    if _known_estimators(name).get(name) is not type(model):
         raise TypeError(
             f"model: got {type(model).__module__}.{type(model).__qualname__}; expected one of "
-            f"{sorted(known_estimators())}. Put any other detector into Calibrated."
+            f"{sorted(_known_estimators())}. Put any other detector into Calibrated."
         )
     if not any(attribute in vars(model) for attribute in ("model_", "estimator_")):
         raise NotFittedError(
@@ -276,7 +276,7 @@ def _model_of(tree: Any, tensors: Tensors, trusted: Iterable[Any]) -> Any:
 def _decode_estimator(tree: Any, decoder: Unpacker) -> Any:
     node = tree.get("estimator") if isinstance(tree, dict) else None
     name = node.get("$") if isinstance(node, dict) else None
-    if not isinstance(name, str) or name not in known_estimators(name):
+    if not isinstance(name, str) or name not in _known_estimators(name):
         raise ModelFileError("it does not hold an estimator")
     model = decoder.decode(node)
     check(model)

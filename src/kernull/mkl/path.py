@@ -108,10 +108,6 @@ class Path:
         ----------
         cross : Stack or array of shape (J, m, n)
             Kernels between new rows and training rows.
-
-        Returns
-        -------
-        array of shape (P, D, m)
         """
         cross = cross if isinstance(cross, Stack) else DenseStack(np.asarray(cross))
         P, D = self.shape

@@ -252,9 +252,14 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
         return GaussianProcess(self.fusion, noise, self.score_type)
 
     def mean_and_variance(self, X: Any) -> tuple[Array, Array]:
-        """Predictive mean and variance (with noise) of each row of X, both of shape (m,)."""
+        """Predictive mean and variance (with noise) of each row of X, both of shape (m,).
+
+        Parameters
+        ----------
+        X : table of shape (m, d), or kernels of shape (J, m, n)
+        """
         check_is_fitted(self)
-        moments: tuple[Array, Array] = self.model_.rule.moments(self._cross(self.model_, X)[0])
+        moments: tuple[Array, Array] = self.model_.rule._moments(self._cross(self.model_, X)[0])
         return moments
 
 
@@ -276,14 +281,14 @@ class GaussianRule:
         """Scores of new rows."""
         if self.score_type == "mean":
             return _project(cross, self.fusion, self.coef)
-        mean, variance = self.moments(cross)
+        mean, variance = self._moments(cross)
         if self.score_type == "variance":
             return -variance
         if self.score_type == "ratio":
             return np.asarray(mean / np.sqrt(variance))
         return np.asarray(-0.5 * ((1.0 - mean) ** 2 / variance + np.log(2.0 * np.pi * variance)))
 
-    def moments(self, cross: Any) -> tuple[Array, Array]:
+    def _moments(self, cross: Any) -> tuple[Array, Array]:
         """Predictive mean and variance of new rows."""
         mean, explained = np.empty(len(cross)), np.empty(len(cross))
         for rows, K in fused_blocks(cross, self.fusion):

@@ -82,8 +82,7 @@ class SupportMethod:
         callback = iterations_logged(f"{stack.n} rows, {stack.J} kernels", self.solver)
         result = solve(problem, self.ball, self.solver, callback=callback)
         b, a = result.weights, result.coef
-        description = problem.sphere(b, a) if self.p is None else (problem.offset(b, a),)
-        rule = SupportRule(b, a, tuple(description), constant_diagonal(stack))
+        rule = SupportRule(b, a, problem.description(b, a), constant_diagonal(stack))
         return RuleFit(rule, Certificate.of(result), again=KeptMachine(self, b, rule.description))
 
 

@@ -10,6 +10,7 @@ little off. `CappedProblem.slack` turns any answer into a certified one.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -70,10 +71,6 @@ class CappedProblem(Problem):
         Parameters
         ----------
         weights : array of shape (J,)
-
-        Returns
-        -------
-        array of shape (n,)
         """
         return self._solve(self.stack.combine(weights), weights @ self.diagonal)
 
@@ -104,6 +101,17 @@ class CappedProblem(Problem):
 
         value = value if abs(value) > floor else 0.0
         return Evaluation(weights, value, u, a, lower_bound, second_order)
+
+    @abstractmethod
+    def description(self, weights: Array, a: Array) -> tuple[float, ...]:
+        """The hyperplane, or the ball, at b.
+
+        Parameters
+        ----------
+        weights : array of shape (J,)
+        a : array of shape (n,)
+            Coefficients at these weights.
+        """
 
     def slack(self, gradient: Array, a: Array) -> float:
         r"""How far a is from optimal at most: :math:`\max_{a'} g'(a - a')` over the feasible a'.
@@ -170,9 +178,9 @@ class OneClassSVMProblem(CappedProblem):
 
     quadratic = 1.0
 
-    def offset(self, weights: Array, a: Array) -> float:
-        """Rho, the projection at which rows turn into outliers: that of the free rows."""
-        return self._boundary(weights @ self.stack.products(a), a)
+    def description(self, weights: Array, a: Array) -> tuple[float, ...]:
+        """(rho,), the projection at which rows turn into outliers: that of the free rows."""
+        return (self._boundary(weights @ self.stack.products(a), a),)
 
 
 class SVDDProblem(CappedProblem):
@@ -225,8 +233,8 @@ class SVDDProblem(CappedProblem):
         Q = K - 0.5 * d[:, None] - 0.5 * d[None, :] + float(d.mean())
         return _solve_capped(Q, self.nu)
 
-    def sphere(self, weights: Array, a: Array) -> tuple[float, float]:
-        """Squared radius R^2 of the description, and a'K_d a, the squared norm of its centre."""
+    def description(self, weights: Array, a: Array) -> tuple[float, ...]:
+        """(R^2, a'K_d a), the squared radius and the squared norm of the centre."""
         g = weights @ self.stack.products(a)
         norm2 = float(g @ a)
         # Squared distance to the centre of row i is k_ii - 2 g_i + a'K a.

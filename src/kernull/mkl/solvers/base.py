@@ -284,7 +284,7 @@ class Solver:
         if limit is not None and not (whole and limit >= 1):
             raise ValueError(f"max_iter: got {limit!r}; expected a whole number, at least 1.")
 
-    def prepared(self, problem: Problem, ball: Ball) -> tuple[Callable[..., Result], int]:
+    def _prepared(self, problem: Problem, ball: Ball) -> tuple[Callable[..., Result], int]:
         """The function of a `Run` for a problem on a ball, and how long it may run by default."""
         is_auto = isinstance(self.name, str) and self.name == "auto"
         name = _pick(problem, ball) if is_auto else self.name
@@ -362,7 +362,7 @@ def solve(
     chosen = solver
     if not isinstance(solver, Solver):
         chosen = Solver("auto" if of_user else solver, tol, max_iter, options)
-    function, limit = (solver.solve, USER_MAX_ITER) if of_user else chosen.prepared(problem, ball)
+    function, limit = (solver.solve, USER_MAX_ITER) if of_user else chosen._prepared(problem, ball)
     before = problem.n_evaluations
     weights = ball.uniform(problem.J) if init is None else _starting_weights(ball, problem.J, init)
     limit = int(chosen.max_iter or limit)
