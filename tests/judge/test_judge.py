@@ -236,13 +236,13 @@ def test_tasks_are_judged_by_their_rows(new, tmp_path):
 def test_views_by_the_beginnings_of_names_or_by_correlation(tmp_path):
     judge = Judge(views="auto", id="part").fit(parts(80))
     assert judge.table_.view_columns() == {
-        "force": ["force", "power"], "heat_in": ["heat_in", "heat_out"], "other": ["machine"]
+        "force": ["force", "power", "machine"], "heat_in": ["heat_in", "heat_out"],
     }  # fmt: skip
     assert Judge(views=TableViews("auto"), id="part").fit(parts(80)).view_names == judge.view_names
     named = parts(80).rename(columns={"force": "press_f", "power": "press_p"})
     judge = Judge(views="auto", id="part").fit(named)
     assert judge.table_.view_columns() == {
-        "press": ["press_f", "press_p"], "heat": ["heat_in", "heat_out"], "other": ["machine"]
+        "press": ["press_f", "press_p", "machine"], "heat": ["heat_in", "heat_out"],
     }  # fmt: skip
     judge.save(tmp_path / "m.kernull")
     assert Judge.load(tmp_path / "m.kernull").table_.view_columns() == judge.table_.view_columns()

@@ -48,6 +48,7 @@ OPTION_OF = {
 _ADVICE = (
     (r"kinds=\{(.+?): 'left out'\}", r"--drop \1"),
     (r"kinds=\{'(.+?)': '(\w+)'\}", r"--kind '\1=\2'"),
+    (r"\(kinds= can", "(--drop can"),
     (r"\bempty=\[(.+?)\]", r"--empty \1"),
     (r"To do without, pass absent=.* of a Judge", "To do without, use --drop NAME"),
     (r"\b(decimal|encoding|sheet)='(.+?)'", r"--\1 \2"),

@@ -164,10 +164,12 @@ def new_judge(asked: dict[str, Any]) -> Any:
 
 def _print_columns(table: Any, source: str, quiet: bool) -> None:
     lines = [f"Columns of {source}:", indent(table.summary(), "  ")]
-    if table.views_ is None:
-        views = table.proposal() or {}
-        proposal = "; ".join(f"{name}: {', '.join(columns)}" for name, columns in views.items())
-        lines += [f"  one view of all; --views auto makes {proposal}"] * bool(views)
+    if table.views is None or table.views == "auto":
+        views, auto = table.proposal() or {}, table.views == "auto"
+        shown = "; ".join(f"{name}: {', '.join(columns)}" for name, columns in views.items())
+        lines += [f"  {'views' if auto else 'one view of all; --views auto makes'} {shown}"] * bool(
+            views
+        )
     note("\n".join(lines), quiet)
 
 

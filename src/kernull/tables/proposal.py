@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
@@ -11,26 +11,29 @@ from scipy.spatial.distance import squareform
 
 from kernull._typing import Array
 
-#: What a name begins with, up to the first mark or number behind letters: "vib" of "vib_x".
-_BEGINNING = re.compile(r"[^\W\d_]+(?=[\W\d_])")
+#: What a name begins with, up to a mark, or to a number: "vib" of "vib_x", "pump1" of "pump1.t".
+_BEGINNING = re.compile(r"[^\W\d_]+\d*(?=[\W_])|[^\W\d_]+(?=\d)")
 #: The view of columns that belong with no other.
 REST = "other"
 
 
 def propose_views(
-    names: Sequence[str], correlation: Array | None = None
+    names: Sequence[str], correlation: Array | None = None, texts: Collection[str] = ()
 ) -> dict[str, list[str]] | None:
     """Views of columns whose names begin alike, or else that correlate; None where there is one.
 
     Names decide where they put more than half of the columns into views. Otherwise columns are
     alike as far as their absolute correlations with all columns are correlated; average linkage
     joins columns down to a likeness of zero. Such a view has the name of its first column
-    (``python -m benchmarks.proposed_views``).
+    (``python -m benchmarks.proposed_views``). Categories by themselves are no view: they go to the
+    largest one.
 
     Parameters
     ----------
     names : sequence of d str
     correlation : array of shape (d, d), optional
+    texts : collection of str
+        Names of categories.
 
     Examples
     --------
@@ -47,6 +50,10 @@ def propose_views(
         apart = squareform(np.clip(1.0 - likeness, 0.0, None), checks=False)
         labels = fcluster(linkage(apart, "average"), 1.0, "distance").tolist()
         views = _together(names, [names[labels.index(label)] for label in labels])
+    alone = [view for view, columns in views.items() if set(columns) <= set(texts)]
+    moved = [name for view in alone for name in views.pop(view)]
+    if views:
+        max(views.values(), key=len).extend(moved)
     return views if len(views) > 1 else None
 
 

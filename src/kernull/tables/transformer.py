@@ -392,10 +392,11 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
     def proposal(self) -> dict[str, list[str]] | None:
         """Views of the columns that are learned from; None where there is one."""
         R, blocks = self.filler_.correlation, self.blocks_
+        texts = [column.name for column in self.columns_ if column.kind == "category"]
         if R is None or len(blocks) < 4:
-            return propose_views(self.used_)
+            return propose_views(self.used_, texts=texts)
         most = [[np.abs(R[np.ix_(a, b)]).max() for b in blocks] for a in blocks]
-        return propose_views(self.used_, np.array(most))
+        return propose_views(self.used_, np.array(most), texts)
 
     def summary(self) -> str:
         """What was decided, one line per kind."""
