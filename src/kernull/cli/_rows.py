@@ -5,7 +5,6 @@ What reads tables and judges is imported in the functions: `kernull --help` need
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from json import dumps
@@ -104,15 +103,12 @@ def score(
             f"{f'; columns that differ most: {named}' * bool(named)}.",
             quiet,
         )
-    changed = None if check is None else check.result()
-    if json:
-        more = {} if changed is None else {"drift": changed}
-        if out != "-":
-            print_json({**counts, "out": out, **more})
-        elif more:
-            sys.stdout.write(dumps(finite(more)) + "\n")
-    elif changed is not None:
-        show(changed["words"], err=out == "-")
+    more = {} if check is None else {"drift": check.result()}
+    if json and out != "-":
+        print_json({**counts, "out": out, **more})
+    elif more:
+        words = more["drift"]["words"]
+        show(dumps(finite(more)) if json else words, err=out == "-" and not json)
 
 
 def _names(judge: Judge, there: Sequence[str], kept: Sequence[str] = ()) -> list[str]:

@@ -151,8 +151,6 @@ class Explanation:
         -------
         list of lists of ColumnReason
         """
-        if "columns" in vars(self):
-            return [self.columns[i] for i in rows]
         return [[] for _ in rows] if self.columns_of is None else self.columns_of(rows)
 
     @property

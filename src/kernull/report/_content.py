@@ -46,14 +46,10 @@ class Row:
     cells: list[tuple[str, str]]  #: The whole row, by column.
 
 
-class Content(SimpleNamespace):
-    """Everything the template shows, by the names in `gather` and `model_card`."""
-
-
 def gather(
     verdicts: Any, y: Any = None, row_names: Sequence[str] | None = None, max_rows: int = 500
-) -> Content:
-    """Collect what a report says of rows; see `render_report`."""
+) -> SimpleNamespace:
+    """Collect what a report says of rows and, by `model_card`, of the model."""
     judge, rows, why = verdicts.judge, verdicts.rows, verdicts.why
     names = _names(verdicts, row_names)
     labels = None if y is None else checked_labels(y, len(rows))
@@ -71,7 +67,7 @@ def gather(
     shown = [_row(verdicts, i, names[i], labels, columns.get(i, [])) for i in order.tolist()]
     filler = judge.usual_values() if len(judge.suspects) else None
     counted = {} if judge.tasks else {"calibration": judge.model_.calibration_}
-    return Content(
+    return SimpleNamespace(
         **model_card(verdicts),
         n_rows=len(rows),
         n_flagged=int(flagged.sum()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.resources import files
+from types import SimpleNamespace
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -13,7 +14,7 @@ from kernull._text import visible
 from kernull._version import __version__
 from kernull.errors import MissingCapabilityError
 from kernull.explain import ColumnReason
-from kernull.report._content import DIFFERING, NEARLY_ALL, Content, gather
+from kernull.report._content import DIFFERING, NEARLY_ALL, gather
 from kernull.report._svg import Line, bar_chart, histogram, mini_chart, square_chart, time_chart
 
 #: Bars of the chart of weights; the table has all.
@@ -83,7 +84,7 @@ def _asset(name: str) -> str:
     return (files("kernull.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _sections(content: Content) -> list[tuple[str, str]]:
+def _sections(content: SimpleNamespace) -> list[tuple[str, str]]:
     sections = [("findings", "Findings")]
     if content.n_flagged:
         sections.append(("rows-title", "Flagged rows"))
@@ -109,7 +110,7 @@ def gauge(reason: ColumnReason) -> tuple[float, float, float] | None:
     return start, max(end - start, 1.0), at
 
 
-def _charts(content: Content) -> dict[str, Any]:
+def _charts(content: SimpleNamespace) -> dict[str, Any]:
     charts: dict[str, Any] = {}
     if content.views:
         largest = sorted(content.views, key=lambda view: -view[1])[:MAX_BARS]
@@ -162,7 +163,7 @@ def _charts(content: Content) -> dict[str, Any]:
     return charts
 
 
-def _alarm_charts(content: Content) -> list[tuple[str, Markup]]:
+def _alarm_charts(content: SimpleNamespace) -> list[tuple[str, Markup]]:
     """For views and for columns, how many listed rows have each as their first reason."""
     charts = []
     for kind in ("view", "column"):
