@@ -108,8 +108,8 @@ def plan_storage(
     if storage == "dense" or not matrix_free:
         check_memory(J, n, itemsize, limit)
         return Plan("dense")
-    size = dense_bytes(J, n, itemsize)
-    if storage == "auto" and size <= limit and (on_device or n <= DENSE_ROWS):
+    few = storage == "auto" and (on_device or n <= DENSE_ROWS)
+    if few and dense_bytes(J, n, itemsize) <= limit:
         return Plan("dense")
     columns = min(BASIS_COLUMNS, basis_columns(J, n, limit))
     fewest = {"tiled": MIN_COLUMNS, "dask": FEWEST_COLUMNS}.get(storage, 2)
@@ -132,8 +132,7 @@ def plan_storage(
         elif J * float(n) ** 2 > most:
             reason = f"learning from {J} kernels of {n} x {n} takes minutes or more"
         storage = "nystroem" if reason else "tiled"
-    # The landmarks take more than the basis: it gets what it cannot do without.
-    return Plan(storage, max(columns, FEWEST_COLUMNS), reason)
+    return Plan(storage, max(columns, FEWEST_COLUMNS), reason)  # landmarks take more than the basis
 
 
 def plan(
@@ -181,11 +180,10 @@ def plan(
         columns = min(BASIS_COLUMNS, basis_columns(kernel_set.J, kernel_set.n, limit))
         stack = of_user(storage(kernel_set), kernel_set)
         return Planned(stack, Budget(max(columns, FEWEST_COLUMNS)), repr(stack))
-    itemsize = np.dtype(dtype).itemsize
     if device is not None and not is_rbf(kernel_set):
         device = None
     chosen = plan_storage(
-        storage, kernel_set.J, kernel_set.n, itemsize, limit,
+        storage, kernel_set.J, kernel_set.n, np.dtype(dtype).itemsize, limit,
         matrix_free=matrix_free, on_device=device is not None,
     )  # fmt: skip
     if chosen.reason:

@@ -162,6 +162,8 @@ class Standard(UnseenScaling):
         self.constant_ = constant_columns(X)
         self.mean_, self.scale_ = X[0].astype(float), np.ones(X.shape[1])
         varies = ~self.constant_
+        if not varies.any():
+            return
         centre = np.average(X[:, varies], axis=0, weights=sample_weight)
         off = X[:, varies] - centre
         # The second term is zero, but for the rounding of the mean.
