@@ -10,8 +10,8 @@ factors of the gate and the least distance come from all rows.
 `learning`, `joint`
     Where a fit begins and ends, of one task and of several.
 `rows`
-    Rows of a table or of given kernels, and the kernels that a model keeps.
-`scores`, `given`, `nearest`
+    Rows of a table or of precomputed kernels, and the kernels that a model keeps.
+`scores`, `precomputed`, `nearest`
     Scores of rows by the kernels of one view: projection, and distance to the nearest row.
 `cross_fit`
     Folds by the content of rows; scores of rows by fits without their fold.
@@ -32,9 +32,9 @@ from kernull.detector.cross_fit import assign_folds, cross_fit
 from kernull.detector.learning import Fitted, learn
 from kernull.detector.model import Certificate, KernelModel, RidgeSystem, view_names
 from kernull.detector.rows import (
-    GivenKernels,
-    GivenRows,
     ModelKernels,
+    PrecomputedKernels,
+    PrecomputedRows,
     Settings,
     TableKernels,
     TableRows,
@@ -43,8 +43,8 @@ from kernull.detector.scores import Evidence, Nearest, Projection
 from kernull.detector.sum import FisherRule, Sum
 
 __all__ = [
-    "Calibration", "Certificate", "Cross", "Evidence", "FisherRule", "Fitted",
-    "GivenKernels", "GivenRows", "KernelModel", "ModelKernels", "Nearest", "Projection",
+    "Calibration", "Certificate", "Cross", "Evidence", "FisherRule", "Fitted", "KernelModel",
+    "ModelKernels", "Nearest", "PrecomputedKernels", "PrecomputedRows", "Projection",
     "RidgeSystem", "Settings", "Split", "Sum", "TableKernels", "TableRows", "assign_folds",
     "cross_fit", "learn", "view_names",
 ]  # fmt: skip

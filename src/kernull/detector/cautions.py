@@ -14,7 +14,7 @@ from kernull._typing import Array, Indices, Mask
 from kernull.detector.calibration import FEWEST_VALUES, MOST_ROWS, Calibration
 from kernull.detector.cross_fit import row_keys, sampling_order
 from kernull.detector.evidence import EvidenceRule
-from kernull.detector.given import GivenScores
+from kernull.detector.precomputed import PrecomputedScores
 from kernull.detector.rows import TableRows
 from kernull.detector.scores import TableScores
 from kernull.errors import (
@@ -294,7 +294,7 @@ def warn_of_views(rule: EvidenceRule, views: Sequence[str]) -> None:
         )
 
 
-def _different_rows(scores: TableScores | GivenScores, view: str) -> int:
+def _different_rows(scores: TableScores | PrecomputedScores, view: str) -> int:
     """How many different rows a view has; as many as there are where only its kernels are known."""
     parts = scores.parts if isinstance(scores, TableScores) else ()
     rows = [part.view.train for part in parts if part.view.name == view]

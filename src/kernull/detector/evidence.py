@@ -30,7 +30,7 @@ from kernull._typing import Array, Indices, Mask
 from kernull.detector.calibration import Calibration, rank_weights
 from kernull.detector.cross_fit import aligned, cross_fit, folds_of, sampling_order
 from kernull.detector.gate import factors_by_odds
-from kernull.detector.given import GivenScores
+from kernull.detector.precomputed import PrecomputedScores
 from kernull.detector.scores import Evidence, TableScores
 from kernull.detector.sum import FisherRule
 from kernull.detector.tails import Tails, left_out_evidence
@@ -51,7 +51,7 @@ class EvidenceRule(Checked):
     ----------
     projection : FisherRule
         The paper's rule, whose kernel weights are taken.
-    scores : TableScores or GivenScores
+    scores : TableScores or PrecomputedScores
         From new rows to C scores.
     left_out : array of shape (n, C)
         Scores of the rows learned from, each row by a fit without its fold.
@@ -71,7 +71,7 @@ class EvidenceRule(Checked):
     """
 
     projection: FisherRule
-    scores: TableScores | GivenScores
+    scores: TableScores | PrecomputedScores
     left_out: Annotated[Array, Shape("_rows", "_kinds")]
     fold: Annotated[Indices, Shape("_rows"), Range(low=0)]
     rank_weight: Annotated[Array, Shape("_rows"), Range(low=POSITIVE)]
@@ -89,7 +89,7 @@ class EvidenceRule(Checked):
 
     def restored(self) -> EvidenceRule:
         """The rule of a file, with the scaled rows."""
-        if isinstance(self.scores, GivenScores):
+        if isinstance(self.scores, PrecomputedScores):
             return self
         return replace(self, scores=self.scores.restored())
 
@@ -285,7 +285,7 @@ def fit_evidence(
 
     Parameters
     ----------
-    rows : TableRows or GivenRows
+    rows : TableRows or PrecomputedRows
         Rows to learn from; beyond `EVIDENCE_ROWS` of them a random sample.
     projection : FisherRule
         With the weights of the kernels of these rows.
@@ -345,9 +345,9 @@ def left_out_scores(
 
     Returns
     -------
-    full : TableScores or GivenScores
+    full : TableScores or PrecomputedScores
         Learned from all rows.
-    drawn : TableRows or GivenRows
+    drawn : TableRows or PrecomputedRows
         The rows in sampling order: the first m of any fit are a random sample.
     left_out : array of shape (m, C)
         Scores of the rows that are judged, each by a fit without it.

@@ -70,7 +70,7 @@ def learn(
     Parameters
     ----------
     method : Method
-    rows : TableRows or GivenRows
+    rows : TableRows or PrecomputedRows
     weight : array of shape (n,), optional
         Weight of each row; rows of weight zero are as good as new. Only ratios matter.
     settings : Settings
@@ -174,18 +174,18 @@ class Fitted:
             Rows of a group are left out together.
         """
         rows = given if len(index) == given.n else given.take(index)
-        some, counts, sample = rows, weight, None
+        sampled, counts, sample = rows, weight, None
         by_evidence = settings.decision is not None and isinstance(rows, TableRows)
         if by_evidence and settings.storage == "auto" and rows.n > evidence.EVIDENCE_ROWS:
             sample = ranked_rows(rows.keys(settings.seed))
-            some = rows.take(sample)
+            sampled = rows.take(sample)
             counts = None if weight is None else relative_weights(weight[sample])
-        training = some.training(counts, settings)
-        every: Any = training.rows
+        training = sampled.training(counts, settings)
+        learned: Any = training.rows
         if sample is not None:
-            every = replace(rows, recipe=every.recipe)
+            learned = replace(rows, recipe=learned.recipe)
         fit = method.learn(training, counts)
-        return cls(method, settings, training, fit, given, index, every, weight, groups, sample)
+        return cls(method, settings, training, fit, given, index, learned, weight, groups, sample)
 
     @cached_property
     def keys(self) -> Array:
@@ -277,10 +277,10 @@ class Fitted:
     def row_scores(self) -> Array:
         """Scores of the rows given, of those learned from by models that did not see them."""
         index, rule, out = self.index, self.rule, np.full(self.given.n, np.nan)
-        every = np.arange(len(index))
-        ranked = ranked_rows(self.keys) if isinstance(rule, EvidenceRule) else every
+        all_rows = np.arange(len(index))
+        ranked = ranked_rows(self.keys) if isinstance(rule, EvidenceRule) else all_rows
         out[index[ranked]] = self.left_out.scores
-        others = np.setdiff1d(every, ranked)
+        others = np.setdiff1d(all_rows, ranked)
         if len(others):  # of evidence, beyond the rows that are ranked
             assert self.settings.decision is not None
             how = (self.settings.decision, self.weight, self.groups, self.folds, self.keys)

@@ -57,7 +57,7 @@ class KernelModel(Checked):
 
     Parameters
     ----------
-    kernels : TableKernels or GivenKernels
+    kernels : TableKernels or PrecomputedKernels
     rule : FisherRule, EvidenceRule or that of another method
         From kernels of new rows to scores, ``score(cross)``; higher is more normal.
     calibration : Calibration

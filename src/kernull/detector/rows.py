@@ -1,8 +1,8 @@
 """Rows to learn from, and the kernels that a model keeps.
 
 There are two kinds: rows of a table, whose kernels are functions (`TableRows`, `TableKernels`), and
-rows of matrices that users give (`GivenRows`, `GivenKernels`). All else in this package asks rows
-for what it needs: their keys, some of them, the kernels and the scores that are learned from them.
+rows of precomputed kernels (`PrecomputedRows`, `PrecomputedKernels`). All else in this package asks
+rows for what it needs: their keys, a part of them, and the kernels and scores learned from them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kernull._typing import Array, Indices, Mask
 from kernull.detector.calibration import Cross, Split
 from kernull.detector.cross_fit import dense_ranks, row_keys
 from kernull.detector.gate import MOST, draw_parts, mixed_rows
-from kernull.detector.given import GivenScores
+from kernull.detector.precomputed import PrecomputedScores
 from kernull.detector.scores import Evidence, Nearest, Projection, TableScores, read_scores
 from kernull.errors import MissingCapabilityError
 from kernull.kernels import Rbf, parse_kernels
@@ -93,7 +93,7 @@ class TableKernels:
 
 @stored
 @dataclass(frozen=True, eq=False)
-class GivenKernels:
+class PrecomputedKernels:
     """Kernels that the user computed: new rows come as matrices too."""
 
     names: Annotated[tuple[str, ...], Shape("J")]
@@ -171,7 +171,7 @@ class GivenKernels:
         return DenseStack(values, scale, diagonal, names)
 
 
-ModelKernels = TableKernels | GivenKernels
+ModelKernels = TableKernels | PrecomputedKernels
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class Settings:
 class Training(NamedTuple):
     """What a method learns from."""
 
-    kernels: TableKernels | GivenKernels
+    kernels: TableKernels | PrecomputedKernels
     """What the model will keep."""
     stack: Any
     """The kernels of all rows."""
@@ -401,7 +401,7 @@ class TableRows:
 
 
 @dataclass(frozen=True, eq=False)
-class GivenRows:
+class PrecomputedRows:
     """Rows of square kernels that the user computed."""
 
     stack: DenseStack
@@ -421,7 +421,7 @@ class GivenRows:
     def _index(self) -> Indices:
         return np.arange(self.stack.n) if self.index is None else self.index
 
-    def take(self, index: Indices) -> GivenRows:
+    def take(self, index: Indices) -> PrecomputedRows:
         """Some of the rows."""
         return replace(self, index=self._index[index])
 
@@ -429,31 +429,31 @@ class GivenRows:
         """A key for each row, which draws its fold, whatever the order of rows and the scale."""
         extremes = []
         for K in self.stack.kernels:
-            some = np.array(K[np.ix_(self._index, self._index)], dtype=float)
-            extremes.append(some.min(axis=1))
-            np.fill_diagonal(some, -np.inf)
-            extremes.append(some.max(axis=1))
+            square = np.array(K[np.ix_(self._index, self._index)], dtype=float)
+            extremes.append(square.min(axis=1))
+            np.fill_diagonal(square, -np.inf)
+            extremes.append(square.max(axis=1))
         return row_keys(dense_ranks(np.stack(extremes[::2] + extremes[1::2], axis=1)), seed)
 
     def training(self, weight: Array | None, settings: Settings) -> Training:
         """The kernels of the rows, with positive weights, None where all are one."""
-        given, every = self.stack, self.n == self.stack.n
-        given = given if every else given[np.ix_(self._index, self._index)]
-        stack, factors, exponent = given, None, read_normalisation(settings.normalize)
-        if exponent:
+        complete = self.n == self.stack.n
+        stack = self.stack if complete else self.stack[np.ix_(self._index, self._index)]
+        rows, scale, factors = PrecomputedRows(stack), stack.scale, None
+        if exponent := read_normalisation(settings.normalize):
             factors = normalising_factors(stack, exponent, weight)
             stack = stack.rescaled(factors)
-        kernels = GivenKernels(
+        kernels = PrecomputedKernels(
             names=tuple(names_of_kernels(stack)),
-            given_scale=given.scale,
+            given_scale=scale,
             n=stack.n,
             n_given=self.stack.n,
-            learned=None if every else self._index,
+            learned=None if complete else self._index,
             factors=factors,
         )
-        return Training(kernels, stack, GivenRows(given))
+        return Training(kernels, stack, rows)
 
-    def cross(self, kernels: GivenKernels, settings: Settings) -> Any:
+    def cross(self, kernels: PrecomputedKernels, settings: Settings) -> Any:
         """Kernels between the rows and those of a model."""
         return kernels.cross(with_diagonal(self.stack)[self._index], settings.dtype)
 
@@ -463,19 +463,19 @@ class GivenRows:
         return self.stack.kernels if self.index is None else self.stack.kernels[:, self.index]
 
     def fit_scores(
-        self, decision: Evidence, weight: Array | None, full: GivenScores | None = None
-    ) -> GivenScores:
+        self, decision: Evidence, weight: Array | None, full: PrecomputedScores | None = None
+    ) -> PrecomputedScores:
         """Scores of each kernel, learned from the rows; ``full``: those of the fit to all."""
         scores = read_scores(decision.scores)
         if tuple(map(type, scores)) != (Projection, Nearest):
             raise MissingCapabilityError(
-                f"decision: got scores={decision.scores!r}; given kernels have no rows that other "
+                f"decision: got scores={decision.scores!r}; precomputed kernels have no rows that "
                 "scores could see, and are judged by scores=(Projection(...), Nearest())."
             )
         K = self.stack.kernels
-        return GivenScores.fit(K, self._index, weight, decision.whole, scores[0], full)
+        return PrecomputedScores.fit(K, self._index, weight, decision.whole, scores[0], full)
 
-    def mixed_scores(self, full: GivenScores) -> tuple[Array, Any, Array]:
+    def mixed_scores(self, full: PrecomputedScores) -> tuple[Array, Any, Array]:
         """Scores of mixed rows (m, C), the view of each score, and factors; NaN: by `gate`.
 
         There are no cells that could be mixed: the whole alone has a factor, by mixed views.
@@ -489,4 +489,4 @@ class GivenRows:
         return mixed, whole, np.where(whole, np.nan, 1.0)
 
 
-Rows = TableRows | GivenRows
+Rows = TableRows | PrecomputedRows

@@ -29,8 +29,8 @@ from kernull.detector import (
     Calibration,
     Evidence,
     Fitted,
-    GivenRows,
     KernelModel,
+    PrecomputedRows,
     Settings,
     Sum,
     TableKernels,
@@ -226,12 +226,12 @@ class OneClassKernelEstimator(KernelEstimator):
     ) -> Fitted:
         return learn(self._method(), rows, weight, settings, groups)
 
-    def _rows(self, X: Any) -> TableRows | GivenRows:
+    def _rows(self, X: Any) -> TableRows | PrecomputedRows:
         """What to learn from; notes the columns."""
         if self._pairwise:
             stack = read_precomputed(as_numpy(X), dtype=Storage.of(self.storage).dtype)
             self.n_features_in_ = stack.n
-            return GivenRows(stack)
+            return PrecomputedRows(stack)
         table = read_rows(self, as_numpy(X), reset=True)
         on_device = X if self._matrix_free and cuda_device_of(X) is not None else None
         names = getattr(self, "feature_names_in_", None)

@@ -15,8 +15,8 @@ from kernull._containers import as_numpy, match_container
 from kernull._fields import stored
 from kernull._typing import Array, Indices
 from kernull.detector import (
-    GivenRows,
     KernelModel,
+    PrecomputedRows,
     Settings,
     Split,
     TableKernels,
@@ -255,7 +255,7 @@ class JointMultiKernelFisherNull(FisherParameters):
             raise ValueError("X: got an empty mapping; expected kernels of at least one task.")
         rows = group_rows([name for name, stack in stacks.items() for _ in range(stack.n)])
         names = next((stack.names for stack in stacks.values() if stack.names is not None), None)
-        return {name: Task(GivenRows(_named(K, names))) for name, K in stacks.items()}, rows
+        return {name: Task(PrecomputedRows(_named(K, names))) for name, K in stacks.items()}, rows
 
     def _task_stack(self, name: Hashable, X: Any) -> DenseStack:
         """A task's square kernels, or an error that names the task."""
@@ -302,7 +302,7 @@ class JointMultiKernelFisherNull(FisherParameters):
             _refuse_weights(sample_weight)
             stack = self._task_stack(name, X)
             check_names(stack.validate(stack.n, len(weights)), shared.names)
-            return Task(GivenRows(_named(stack, shared.names)))
+            return Task(PrecomputedRows(_named(stack, shared.names)))
         size = _num_samples(X)
         if size < 3:
             raise ValueError(f"X: got {size} row(s) for the task {name!r}; expected at least 3.")

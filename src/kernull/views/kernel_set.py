@@ -436,12 +436,12 @@ class Recipe:
                     scaler, Z = ranks[0].of_columns(at), ranks[1][:, at]
                 else:
                     scaler, Z = fit_scaling(scaling, part, weight, name, scaling_rows)
-                some, counts = Z[:width_rows], None if weight is None else weight[:width_rows]
+                first, counts = Z[:width_rows], None if weight is None else weight[:width_rows]
                 pairs = {}
-                if len(some) <= NEIGHBOUR_ROWS:  # for widths and for matrices
-                    centred = some - some.mean(axis=0)
+                if len(first) <= NEIGHBOUR_ROWS:  # for widths and for matrices
+                    centred = first - first.mean(axis=0)
                     pairs = {name: pair_distances(centred, None, name) for name in metrics}
-                fitted = (k for spec in kernels for k in spec.fit(some, factors, counts, pairs))
+                fitted = (k for spec in kernels for k in spec.fit(first, factors, counts, pairs))
                 yield ScaledView(name, columns, scaler, Z, tuple(fitted)), pairs
 
     def varying(self, X: Array) -> Recipe:

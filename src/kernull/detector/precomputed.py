@@ -21,7 +21,7 @@ CONSTANT = 1e-6
 
 @stored
 @dataclass(frozen=True, eq=False)
-class GivenScores(Checked):
+class PrecomputedScores(Checked):
     r"""Projection and distance of each given kernel, and of their product.
 
     Kernels are divided by the mean of their diagonals. Where that is constant, kernels are
@@ -72,8 +72,8 @@ class GivenScores(Checked):
         weight: Array | None,
         whole: bool,
         projection: Projection,
-        full: GivenScores | None = None,
-    ) -> GivenScores:
+        full: PrecomputedScores | None = None,
+    ) -> PrecomputedScores:
         """From kernels (J, n, n) of all rows, learning from some with these weights.
 
         ``full`` is the fit to all that are learned from, where ``rows`` lack a fold.
