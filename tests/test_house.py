@@ -169,7 +169,7 @@ def code_lines(path):
 def test_the_detector_is_small():
     """Without docstrings: what parameters are is no reason to write less of it."""
     lines = sum(map(code_lines, (HOUSE / "detector").glob("*.py")))
-    assert lines <= 3010
+    assert lines <= 3009
 
 
 def test_private_modules_stay_in_their_package():
