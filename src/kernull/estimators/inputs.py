@@ -51,72 +51,67 @@ def read_rows(estimator: Any, X: Any, *, reset: bool, ignore: Indices | None = N
         twice = columns[columns.duplicated()][0]
         raise ValueError(f"X: several columns are called {twice!r}; name them apart.")
     names = column_names(X) if hasattr(X, "columns") else None
-    used = None if names is None else _read_by_name(estimator, X, names, reset, ignore)
-    if used is not None:
-        return used
+    known, used = names or [], None
+    if names is not None:
+        known, used = _columns_read(estimator, names, reset, ignore)
+    part = X if used is None else X[[known[i] for i in used]]
+    other = "" if used is None else " Columns that no view reads may stay."
     plain = isinstance(X, np.ndarray) and X.dtype.kind not in ("m", "M")
-    if not plain and (dates := date_columns(X)):
-        raise ValueError(not_numeric(dates))
+    if not plain and (dates := date_columns(part)):
+        raise ValueError(f"{not_numeric(dates)}{other}")
     checks: dict[str, Any] = {"dtype": np.float64, "ensure_min_samples": 3 if reset else 1}
-    if ignore is not None:
+    if used is None and ignore is not None:
         checks |= {"ensure_all_finite": False, "copy": True}
     try:
-        table = np.asarray(validate_data(estimator, X, reset=reset, **checks))
+        if used is None:
+            table = np.asarray(validate_data(estimator, X, reset=reset, **checks))
+        else:
+            values = check_array(part, estimator=estimator, input_name="X", **checks)
+            table = np.zeros((len(values), len(known)))
+            table[:, used] = values
     except (ValueError, TypeError) as error:
         if str(error).startswith(("Input X contains NaN", "Input X contains infinity")):
-            raise ValueError(not_finite(X, not reset)) from error
-        text = [] if isinstance(error, TypeError) and not hasattr(X, "columns") else text_columns(X)
+            raise ValueError(not_finite(part, not reset)) from error
+        text = [] if isinstance(error, TypeError) and names is None else text_columns(part)
         if not text:
             raise
-        raise ValueError(not_numeric(text)) from error
-    if ignore is not None:
+        raise ValueError(f"{not_numeric(text)}{other}") from error
+    if used is None and ignore is not None:
         table[:, ignore] = 0.0
         if not np.isfinite(table).all():
             raise ValueError(not_finite(table, not reset))
     return table
 
 
-def _read_by_name(
-    estimator: Any, X: Any, names: list[str], reset: bool, ignore: Indices | None
-) -> Array | None:
-    """The columns that views read, by name; None where all columns count."""
+def _columns_read(
+    estimator: Any, names: list[str], reset: bool, ignore: Indices | None
+) -> tuple[list[str], Indices | None]:
+    """Names of the columns of a fit, and places of those that views read; None: all."""
     by_name = isinstance(estimator.views, Mapping)
     if reset:
         if not by_name:
-            return None
+            return names, None
         views = resolve_views(estimator.views, len(names), names)
         used = np.unique(np.concatenate(list(views.values())))
         if len(used) == len(names):
-            return None
-        validate_data(estimator, X, reset=True, skip_check_array=True)  # remembers the names
-        return _fill(estimator, X, [names[i] for i in used], used, len(names), rows=3)
+            return names, None
+        estimator.n_features_in_ = len(names)
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+        return names, used
     known = getattr(estimator, "feature_names_in_", None)
     if known is None or not (by_name or ignore is not None):
-        return None
+        return names, None
     used = np.unique(np.concatenate([view.columns for view in estimator.kernel_set_.views]))
     if ignore is not None:
         used = np.setdiff1d(used, ignore)
-    wanted = [str(known[i]) for i in used]
-    absent = [name for name in wanted if name not in set(names)]
+    known = list(map(str, known))
+    absent = [known[i] for i in used if known[i] not in set(names)]
     if absent:
         raise ValueError(
-            f"X: lacks the columns {listed(absent)}, which the model reads. Columns that no view "
+            f"X: lacks the columns [{listed(absent)}], which the model reads. Columns that no view "
             "reads may be absent; so may those of missing_views, where the model takes them."
         )
-    return _fill(estimator, X, wanted, used, len(known), rows=1)
-
-
-def _fill(estimator: Any, X: Any, names: list[str], used: Indices, width: int, rows: int) -> Array:
-    text = text_columns(X[names])
-    if text:
-        raise ValueError(f"{not_numeric(text)} Columns that no view reads may stay.")
-    checks: dict[str, Any] = {"ensure_min_samples": rows, "ensure_all_finite": False}
-    values = check_array(X[names], dtype=np.float64, estimator=estimator, input_name="X", **checks)
-    if not np.isfinite(values).all():
-        raise ValueError(not_finite(X[names], rows == 1))
-    table = np.zeros((len(values), width))
-    table[:, used] = values
-    return table
+    return known, used
 
 
 def check_labels(X: Any, y: Any, *, stacklevel: int = 1) -> None:
