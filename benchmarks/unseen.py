@@ -1,6 +1,7 @@
 """Values never seen and unusual gaps: how many are flagged, and at what rate of false alarms.
 
     python -m benchmarks.unseen [--rows 100 1000] [--seeds 10] [--only "20 Zipf"]
+        [--write docs/results/unseen.md]
 
 Rows have five correlated numbers, a constant text, a category of three values, an on/off column and
 a number of four values; some tables have categories of 40 values with Zipf's frequencies beside, or
@@ -16,9 +17,11 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 
+from experiments._tables import markdown
 from kernull import MultiKernelFisherNull, TableViews
 
 ODD = {
@@ -67,8 +70,8 @@ def run(key, n, seed):
     return [flagged(test), *odd, seconds]
 
 
-def main(rows=(100, 1000), seeds=10, only=""):
-    """Print a line for each table and number of rows; give the means."""
+def main(rows=(100, 1000), seeds=10, only="", write=None):
+    """Print a line for each table and number of rows, and write the page; give the means."""
     warnings.simplefilter("ignore")
     print(f"{'table':22s}{'rows':>6s}{'alarms':>8s}" + "".join(f"{name:>10s}" for name in ODD))
     found = {}
@@ -78,6 +81,14 @@ def main(rows=(100, 1000), seeds=10, only=""):
             found[key, n] = mean
             line = "".join(f"{value:10.1f}" for value in mean[1:-1])
             print(f"{key:22s}{n:6d}{mean[0]:8.1f}{line}   {mean[-1]:.1f} s", flush=True)
+    if write:
+        lines = [[key, n, *(f"{v:.1f}" for v in mean[:-1])] for (key, n), mean in found.items()]
+        table = markdown(["table", "rows", "alarms", *ODD], lines)
+        text = (__doc__ or "").split("\n\n", 2)[2]
+        head = (
+            f"# Values never seen and unusual gaps\n\n`python -m benchmarks.unseen --seeds {seeds}`"
+        )
+        Path(write).write_text(f"{head}\n\n{text}\n{table}\n")
     return found
 
 
@@ -86,4 +97,5 @@ if __name__ == "__main__":
     parser.add_argument("--rows", type=int, nargs="+", default=[100, 1000])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--only", default="")
+    parser.add_argument("--write", metavar="FILE")
     main(**vars(parser.parse_args()))

@@ -154,10 +154,13 @@ def collected(*categories: type[Warning]) -> Iterator[list[str]]:
         _collected.reset(token)
 
 
-def warn(message: str, category: type[Warning], *, stacklevel: int = 1) -> None:
+def warn(
+    message: str | Warning, category: type[Warning] = UserWarning, *, stacklevel: int = 1
+) -> None:
     """`warnings.warn`, unless collected; ``stacklevel`` 1 is the caller."""
+    category = type(message) if isinstance(message, Warning) else category
     for wanted, messages in reversed(_collected.get()):
         if issubclass(category, wanted):
-            messages.append(message)
+            messages.append(str(message))
             return
     warnings.warn(message, category, stacklevel=stacklevel + 1)

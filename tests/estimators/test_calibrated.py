@@ -286,6 +286,16 @@ def test_tables_of_text_and_gaps_in_a_pipeline(rng, library):
     assert model.left_out_scores_.shape == (70,)
 
 
+def test_a_warning_of_all_rows_is_not_repeated_for_each_fold(rng):
+    X = rng.normal(size=(100, 3))
+    X[::3, 1] = np.nan
+    X[:8, [0, 2]] = 20.0 + rng.normal(size=(8, 2))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        Calibrated(make_pipeline(TableViews(), MultiKernelFisherNull())).fit(X)
+    assert sorted(w.category.__name__ for w in told) == ["GapsWarning", "SuspectRowsWarning"]
+
+
 @pytest.mark.torch
 def test_tensors(rng):
     import torch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -76,7 +75,7 @@ def warn_of_copies(X: Array) -> None:
             "merely sorted, shuffle them.",
         )
     if message is not None:
-        warnings.warn(message, stacklevel=4)
+        warn(message, stacklevel=4)
 
 
 def copied_share(X: Array) -> float:
@@ -244,7 +243,7 @@ def _equal(A: Array, B: Array) -> Mask:
 
 def warn_of_training_rows(stacklevel: int = 2) -> None:
     """Warn that rows which were learned from say nothing of themselves."""
-    warnings.warn(
+    warn(
         TrainingRowsWarning(
             "X: these are the rows that the model learned from. Each vouches for itself, so none "
             "of them is flagged.",
@@ -396,7 +395,7 @@ def warn_of_suspects(rows: TableRows, weight: Array | None) -> Indices:
             "learned from as normal rows: others like them may not be flagged."
         )
         do = "Look at them; if they are not normal, drop them and fit again, or"
-        warnings.warn(
+        warn(
             SuspectRowsWarning(
                 fact,
                 f"suspects_ has their positions. {do} pass contamination={share:g}.",

@@ -17,7 +17,7 @@ from kernull._fields import Checked, Range, Shape, stored
 from kernull._typing import Array, Indices, Mask
 from kernull.detector import assign_folds, cross_fit
 from kernull.detector.calibration import Calibration, Cross, discoveries, rank_weights, read_groups
-from kernull.errors import warn
+from kernull.errors import collected, warn
 from kernull.estimators.inputs import check_labels, rollback_on_error
 
 #: Largest score in absolute value, so that differences of scores are finite.
@@ -136,7 +136,7 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         with rollback_on_error(self):
             self.rows_, self.groups_ = X, None if groups is None else group
             left_out = cross_fit(
-                self._fit_to,
+                self._fit_fold,
                 lambda model, rows: _detector_scores(model, _safe_indexing(X, rows)),
                 assign_folds(X, folds, group, self.random_state),
                 effective_n_jobs(self.n_jobs),
@@ -175,6 +175,11 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         if self.groups_ is not None and has_fit_parameter(detector, "groups"):
             passed[f"{prefix}groups"] = self.groups_[rows]
         return clone(self.estimator).fit(_safe_indexing(self.rows_, rows), **passed)
+
+    def _fit_fold(self, rows: Indices) -> Any:
+        """The same of the rows without a fold: what all rows are warned of is said once."""
+        with collected(UserWarning):
+            return self._fit_to(rows)
 
     @property
     def n_features_in_(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ import numpy as np
 from kernull._fields import OneOf, Range, stored
 from kernull._text import listed
 from kernull._typing import Array, Mask
-from kernull.errors import TableError
+from kernull.errors import TableError, warn
 from kernull.tables.cells import as_numbers, as_text, date_format, is_missing
 from kernull.tables.table import Table
 
@@ -263,7 +262,7 @@ def warn_of_doubts(
     if _numbers_as_names([column.name for column in columns]):
         doubts.append("columns are called by numbers: the first row may be no header")
     for text in doubts:
-        warnings.warn(f"{source}: {text}.", UserWarning, stacklevel=3)
+        warn(f"{source}: {text}.", UserWarning, stacklevel=3)
 
 
 def _numbers_as_names(names: Sequence[str]) -> bool:

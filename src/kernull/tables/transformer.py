@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Annotated, Any, Self
@@ -15,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernull._fields import Checked, Range, Shape, Size, stored
 from kernull._text import listed
 from kernull._typing import Array, Mask
-from kernull.errors import GapsWarning, TableError
+from kernull.errors import GapsWarning, TableError, warn
 from kernull.tables.cells import as_text
 from kernull.tables.encoder import EncodedRows, Encoder, read_cells
 from kernull.tables.gaps import GapFiller
@@ -76,7 +75,9 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
 
     Estimators that decide by evidence learn all this again in each fold, and judge one thing more:
     values that were never seen, those of constants included, and cells that never were empty
-    (`kernull.tables.never_seen`). Other estimators see numbers.
+    (`kernull.tables.never_seen`). Where the decision is no evidence (``decision="sum"``,
+    ``contamination``, a detector in `Calibrated`), an estimator sees numbers alone: a value never
+    seen counts as a rare or an empty one, which remarks of a `Judge` name, and flags nothing.
 
     Parameters
     ----------
@@ -177,7 +178,7 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
         table = as_table(X)
         if idle := table.without(self.empty):
             said = f"{table.source}: empty: no cell is {listed(idle)}."
-            warnings.warn(said, UserWarning, stacklevel=2)
+            warn(said, UserWarning, stacklevel=2)
         table = table.emptied(self.empty)
         if len(table) < 2:
             raise TableError(
@@ -259,7 +260,7 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
         categories = {c.name for c in self.encoder_.columns if c.kind == "category"}
         alone = [v for v, names in self.view_columns().items() if categories.issuperset(names)]
         if alone and self.views_ is not None:
-            warnings.warn(
+            warn(
                 f"views: nothing but categories in {listed(alone)}. They say little by themselves, "
                 "and with decision='sum' a kernel of few different rows takes most of the weight; "
                 "put categories in a view with the numbers they belong to.",
@@ -278,7 +279,7 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
             f"; {listed(sparse)}: empty in most rows (kinds= can leave them out)" if sparse else ""
         )
         empty = int(gaps.sum())
-        warnings.warn(
+        warn(
             f"{table.source}: {empty:,} empty cell{'s' * (empty > 1)} of the training rows (in "
             f"{listed([name for name in self.used_ if share[name]])}) "
             f"{'was' if empty == 1 else 'were'} filled in from the other columns{more}.",
