@@ -302,8 +302,6 @@ def _different_rows(scores: TableScores | PrecomputedScores, view: str) -> int:
     return len(np.unique(rows[0].round(9), axis=0))
 
 
-# -- Rows that stand apart. --
-
 #: Rows stand apart where tails so many times heavier than the tail inside explain them with a
 #: probability below this: of 100 tables of 500 rows with Student's t (2 degrees of freedom) the
 #: second lowest is 0.04 (benchmarks/suspects).
@@ -376,7 +374,9 @@ def warn_of_suspects(rows: TableRows, weight: Array | None) -> Indices:
     """
     columns, values = columns_read(rows.recipe.views), rows.values
     if isinstance(values, EncodedRows) and values.encoder is not None:
-        columns = columns[np.isin(columns, values.encoder.measured)]
+        kinds, blocks = values.encoder.columns, values.encoder.blocks
+        measured = [blocks[column.name][0] for column in kinds if column.kind == "number"]
+        columns = columns[np.isin(columns, measured)]
     X = np.asarray(values)[:, columns] if len(columns) else np.zeros((len(values), 1))
     present = np.arange(len(X)) if weight is None else np.flatnonzero(weight > 0)
     present = present[sampling_order(row_keys(X[present]))[:MOST_ROWS]]

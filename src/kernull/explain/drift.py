@@ -255,7 +255,6 @@ def number_drift(
         high = min(most, old[-1] + 2.5 * np.ptp(old))
     edges = np.linspace(low, high, MINI_BINS + 1)
     bars = [np.histogram(np.clip(part, low, high), edges)[0] / len(part) for part in (old, new)]
-    words = ""
     for what, of in (("median", np.median), ("mean", np.mean), ("deviation", np.std)):
         now, before = plain_number(float(of(new))), plain_number(float(of(old)))
         words = f"{what} {now}, {before} in training"
@@ -330,9 +329,9 @@ class DriftCheck:
         named = "; ".join(f"{drift.column} ({drift.line})" for drift in moved[:NAMED])
         p_values = np.concatenate(self.p_values)
         if not len(p_values):
-            more = {"columns": columns} if columns else {}
             words = "Drift: no row was judged." + f" Columns moved: {named}." * bool(named)
-            return {"drifted": True if columns else None, **more, "words": words}
+            drifted = {"drifted": True, "columns": columns} if columns else {"drifted": None}
+            return drifted | {"words": words}
         test = rank_test(p_values, self.calibration)
         known = self.learned >= max(LEARNED, LEARNED_SHARE * test.rows)
         return {
@@ -354,7 +353,7 @@ def _of_learned(learned: int, test: RankTest, named: str) -> str:
         f"Drift: unknown, since {learned:,} of these {test.rows:,} rows are among those "
         "that the model learned from, which rank as nothing new would. Score new rows alone."
     )
-    return f"{words} Columns moved even so: {named}." if named else words
+    return words + f" Columns moved even so: {named}." * bool(named)
 
 
 def _words(test: RankTest, named: str) -> str:
@@ -368,6 +367,5 @@ def _words(test: RankTest, named: str) -> str:
         )
         return f"{words} Moved most: {named}." if named else f"{words} No column moved by itself."
     words = f"taken together, {rows} among left-out rows as new normal rows would ({p})"
-    if named:
-        return f"Drift: columns moved: {named}. Yet {words}."
-    return f"No drift: {words}, and no column moved."
+    moved = f"Drift: columns moved: {named}. Yet {words}."
+    return moved if named else f"No drift: {words}, and no column moved."

@@ -102,7 +102,9 @@ def _row(
 ) -> Row:
     why = verdicts.why
     judged = bool(np.isfinite(why.scores[i]))
-    cells = [(column, _text(values[i])) for column, values in verdicts.rows.columns.items()]
+    cells = [
+        (column, as_text([values[i]])[0] or "") for column, values in verdicts.rows.columns.items()
+    ]
     return Row(
         i + 1,
         name,
@@ -115,10 +117,6 @@ def _row(
         why.how_rare(i) if judged else "",
         cells,
     )
-
-
-def _text(cell: Any) -> str:
-    return as_text([cell])[0] or ""
 
 
 def _alarms(rows: Sequence[Row]) -> tuple[tuple[str, str, int], ...]:

@@ -184,11 +184,6 @@ class Encoder(Checked):
             start += width
         return blocks
 
-    @property
-    def measured(self) -> list[int]:
-        """Positions of columns of numbers."""
-        return [self.blocks[c.name][0] for c in self.columns if c.kind == "number"]
-
     def _with_gaps(self, cells: Array) -> Array:
         """Numbers, NaN where a cell is empty or has a value without a place."""
         cells = np.where(np.isfinite(cells), cells, np.nan)
