@@ -517,6 +517,9 @@ def judge_table(
     for part, (score, _) in zip(parts, full, strict=True):
         end = start + score(X).shape[1]
         left_out[:, start:end] = mean_of_copies(left_out[:, start:end], X[:, part.columns])
+        contents = [tuple(row) for row in X[:, part.columns]]
+        many = np.array([contents.count(c) > max(10, 0.02 * len(X)) for c in contents])
+        left_out[many, start:end] = score(X)[many]  # as a new copy of many
         start = end
     cells = together = np.empty((0, X.shape[1]))
     if len(views) > 1:  # each cell, or each view, from another row; rows in random order

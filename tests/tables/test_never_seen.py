@@ -51,3 +51,19 @@ def test_never_seen_is_never_more_normal_than_seen_twice(seed):
         for value in ("twice", "never")
     )
     assert (never <= twice + 1e-12).all()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", [2, 4])
+def test_half_of_the_rows_are_not_flagged_for_one_value_of_two(seed):
+    """All copies tie: new ones that score a little below left-out ones were flagged as a whole."""
+    rng = np.random.default_rng(seed)
+
+    def draw(n):
+        z = rng.normal(size=(n, 2))
+        return np.column_stack(
+            [z, z @ [[1.0], [1.0]] + rng.normal(size=(n, 1)), rng.random(n) < 0.5]
+        )
+
+    model = MultiKernelFisherNull(views={"numbers": [0, 1, 2], "on": [3]}).fit(draw(1000))
+    assert (model.predict(draw(1000)) == -1).mean() < 0.1
