@@ -15,7 +15,7 @@ from kernull.cli._options import ungrouped
 
 
 class _Commands(TyperGroup):
-    """The commands; those that are gone say so."""
+    """The commands, and errors for those that were removed."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in _removed.COMMANDS:
@@ -24,7 +24,7 @@ class _Commands(TyperGroup):
 
 
 class _Command(TyperCommand):
-    """A command; options that are gone say so."""
+    """A command, with errors for options that were removed."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         known = {name for parameter in self.params for name in parameter.opts}

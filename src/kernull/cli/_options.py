@@ -1,7 +1,7 @@
 """Options that several commands share, one by one and in groups.
 
 A group is a dataclass, and a command takes it as one argument: `ungrouped` shows its fields to
-typer as options of their own.
+typer as single options.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DataFile = Annotated[
     ),
 ]
 RowNames = Annotated[Text, Option("--id", metavar="COLUMN", help="Column that names the rows.")]
-Label = Annotated[Text, Option(metavar="COLUMN", help="Column that says what is normal.")]
+Label = Annotated[Text, Option(metavar="COLUMN", help="Column of labels.")]
 Normal = Annotated[
     Text, Option(metavar="VALUE", help="The label of normal rows (default: 1 of 1/-1).")
 ]

@@ -20,7 +20,7 @@ from kernull.cli._console import finite, note, print_json, progress, show
 if TYPE_CHECKING:
     from kernull.judge import Judge, Verdicts
 
-#: Judged rows from which on it is told that most are flagged: of fewer that may be chance.
+#: Judged rows from which on a note follows where most are flagged: of fewer that may be chance.
 MANY = 20
 #: What `score` counts: rows, and how many of them are flagged, not judged, and have remarks.
 COUNTS = ("rows", "flagged", "not_judged", "noted")
@@ -291,7 +291,7 @@ def evaluate(
     model: o.ModelFile,
     data: o.DataFile,
     *,
-    label: Annotated[str, Option(metavar="COLUMN", help="Column that tells what is normal.")],
+    label: Annotated[str, Option(metavar="COLUMN", help="Column of labels.")],
     normal: o.Normal = None,
     how: o.RowsToJudge,
     json: o.Json = False,

@@ -34,7 +34,9 @@ def labels(table: Table, column: str | None, normal: str | None, quiet: bool) ->
     """+1 for normal rows, -1 for others, 0 without a label; all are normal without a column."""
     if column is None:
         if normal is not None:
-            raise ValueError(f"--normal: got {normal!r} without --label; say which column has it.")
+            raise ValueError(
+                f"--normal: got {normal!r} without --label; name the column of labels."
+            )
         return np.ones(len(table), dtype=int)
     check_column(column, table.names, table.source, "--label")
     cells = table.text(column)
@@ -43,8 +45,8 @@ def labels(table: Table, column: str | None, normal: str | None, quiet: bool) ->
         raise ValueError(f"--label: the column {column!r} of {table.source} is empty.")
     if normal is None and not set(values.values()) <= {1.0, -1.0}:
         raise ValueError(
-            f"--label: the column {column!r} holds {listed(sorted(values), 6)}; say which value is "
-            "normal with --normal VALUE."
+            f"--label: the column {column!r} holds {listed(sorted(values), 6)}; name the normal "
+            "one with --normal VALUE."
         )
     wanted = 1.0 if normal is None else _plain(normal)
     if normal is not None and wanted not in values.values():
@@ -119,7 +121,7 @@ def training_rows(
 
 
 def verdicts_on(judge: Judge, rows: Table, quiet: bool, asked: dict[str, Any]) -> Verdicts:
-    """Judge rows; print why some are not judged, and warn of rows that were learned from."""
+    """Judge rows; print why a row is not judged, and warn of rows that were learned from."""
     verdicts = judge.verdicts(rows, **asked)
     verdicts.check_unseen()
     for i in np.flatnonzero(verdicts.lost)[:LISTED].tolist():  # remarks have them all

@@ -1,7 +1,7 @@
 r"""Which columns make a row stand out: scored again with each replaced by what the others predict.
 
 For a row x and a set S of columns, :math:`x^{S}` is x with the cells in S replaced by their
-conditional mean given the other cells (`kernull.detector.usual.UsualValues`). The first reason is
+conditional mean, from the other cells (`kernull.detector.usual.UsualValues`). The first reason is
 the column j whose replacement raises the score most,
 
 .. math:: j_1 = \arg\max_j s(x^{\{j\}}), \qquad j_2 = \arg\max_j s(x^{\{j_1, j\}}), \dots
@@ -168,7 +168,7 @@ def plain_number(value: float, digits: int = 3) -> str:
 
 
 def digits_apart(value: float, low: float, high: float) -> int:
-    """Digits that tell a value outside of a range from its ends: three if these do.
+    """Digits that separate a value outside of a range from its ends: three if these do.
 
     Parameters
     ----------

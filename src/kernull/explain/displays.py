@@ -35,7 +35,7 @@ class Display:
 
 
 def _get_axes(ax: Any, **figure: Any) -> Any:
-    """The axes given, or those of a new figure."""
+    """These axes, or those of a new figure."""
     if ax is not None:
         return ax
     plt = need("matplotlib.pyplot", "displays need matplotlib: pip install kernull[plot].")

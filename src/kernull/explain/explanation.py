@@ -58,7 +58,7 @@ class Explanation:
     typical : array of shape (J,)
         Mean contribution of each kernel to normal rows left out of the fit.
     reference : array of shape (rows, J)
-        Contributions to the calibration scores, which say how much is usual.
+        Contributions to the calibration scores, which show how much is usual.
     kernel_names, kernel_views : tuple of str
         Name of each kernel, and of its view.
     scores, p_values : array of shape (m,)
@@ -225,7 +225,7 @@ class Explanation:
         return f"{'flagged' if flagged else 'normal'}: {rare}."
 
     def words_of_views(self, row: int = 0, most: int = 3) -> list[str]:
-        """The views that say most against a row, in a sentence; none where there is one view.
+        """The views with most evidence against a row, in a sentence; none where there is one view.
 
         Parameters
         ----------
@@ -389,7 +389,7 @@ class Explanation:
         """Bars of one row by view, with normal rows as marks; returns the axes.
 
         Bars are the evidence of each view, of models that decide by it, else its contribution. In a
-        figure of its own, the columns that make the row stand out are drawn below, each value on
+        new figure, the columns that make the row stand out are drawn below, each value on
         the range that is usual for rows like this.
 
         Parameters
@@ -622,7 +622,7 @@ def _out_of_line(surprise: float, whom: str) -> str:
     """A surprise as a number of standard deviations, or that there is none to speak of."""
     if surprise > -0.05:
         return f"in line{whom}"
-    # A hundred of them say no more than that: nothing among normal rows is like it.
+    # Beyond a hundred the number means nothing more: nothing among normal rows is like it.
     size = f"{-surprise:.1f}" if surprise > -100 else "over 100"
     return f"{size} standard deviations out of line{whom}"
 

@@ -64,16 +64,16 @@ class TableColumns(NumberColumns):
         reading, n = self.reading, self.usual.rows
         picked = index[np.asarray(places, dtype=np.intp)]
         gaps = (reading.missing | reading.unseen)[picked, : len(self.names)]
-        found = column_reasons(
+        reasons = column_reasons(
             score, np.asarray(reading.X[picked]), self,
             threshold=threshold, gaps=gaps, places=picked.tolist(),
         )  # fmt: skip
-        for reasons, i in zip(found, picked.tolist(), strict=True):
-            reasons += [
+        for of_row, i in zip(reasons, picked.tolist(), strict=True):
+            of_row += [
                 ColumnReason(name, value, "", None, None, 1.0 / (n + 1.0), rows=n, rule=words)
                 for name, value, words in self.table.unusual_cells(self.rows, reading, i)
             ]
-        return found
+        return reasons
 
     def fill(self, X: Array) -> Array:
         """Rows with NaN replaced; categories and dates by values that there are."""

@@ -66,7 +66,7 @@ class Judge(OutlierMixin, BaseEstimator):
         learned from.
     task : str, optional
         Column of the tasks of a `JointMultiKernelFisherNull`, each judged by its rows.
-    missing : {"impute", "error", "flag"}, default="impute"
+    missing : {"impute", "error"}, default="impute"
         Empty cells, as in `TableViews`; where ``views`` is one, its setting counts.
 
     Attributes

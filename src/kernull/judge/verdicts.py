@@ -36,7 +36,7 @@ NUMBERED = ("reason", "value", "usual")
 class Verdicts:
     """Rows of a table as a `Judge` reads and judges them.
 
-    A row of which every view lacks, or a cell cannot be read, is not judged: it is flagged, without
+    A row of which all views lack, or a cell cannot be read, is not judged: it is flagged, without
     a score.
 
     Parameters

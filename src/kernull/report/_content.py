@@ -22,7 +22,7 @@ from kernull.tables.cells import as_text
 #: Bins of the histogram of scores, and rates of the calibration table.
 BINS = 32
 RATES = (0.01, 0.02, 0.05, 0.1, 0.2)
-#: Points of a curve that are drawn; more cannot be told apart.
+#: Points of a curve that are drawn; more look the same.
 CURVE_POINTS = 120
 #: Scores that may be evaluated for reasons by column; rows beyond have none.
 MAX_SCORES = 40_000
@@ -49,7 +49,7 @@ class Row:
 def gather(
     verdicts: Any, y: Any = None, row_names: Sequence[str] | None = None, max_rows: int = 500
 ) -> SimpleNamespace:
-    """Collect what a report says of rows and, by `model_card`, of the model."""
+    """Collect what a report shows of rows and, by `model_card`, of the model."""
     judge, rows, why = verdicts.judge, verdicts.rows, verdicts.why
     names = _names(verdicts, row_names)
     labels = None if y is None else checked_labels(y, len(rows))

@@ -1,4 +1,4 @@
-"""What a report says of the model itself: weights, views, columns, cautions."""
+"""What a report shows of the model itself: weights, views, columns, cautions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_NAMED = 4
 
 
 def model_card(verdicts: Any) -> dict[str, Any]:
-    """What a report says of the model that judged rows (`kernull.judge.Verdicts`), by name."""
+    """What a report shows of the model that judged rows (`kernull.judge.Verdicts`), by name."""
     judge = verdicts.judge
     model, table = judge.at_rate(verdicts.rate).model_, judge.table_
     certified, calibration = isinstance(model, Certified), model.calibration_

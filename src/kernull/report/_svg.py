@@ -20,7 +20,7 @@ LEFT, RIGHT, TOP, BOTTOM = 52, 14, 14, 44
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a chart: points with what to say of each."""
+    """One line of a chart: points with a text for each."""
 
     name: str
     css: str
