@@ -379,7 +379,8 @@ class Judge(OutlierMixin, BaseEstimator):
         rate : float in (0, 1)
             Share of new normal rows to be flagged.
         """
-        judge = copy(self)
+        judge = type(self)()  # no copy, which packs models as pickles do
+        judge.__dict__.update(vars(self))
         if rate == self.false_alarm_rate:
             return judge
         judge.false_alarm_rate = rate
@@ -472,11 +473,6 @@ class Judge(OutlierMixin, BaseEstimator):
         judge.model_, judge.table_ = model, table
         judge.n_features_in_ = len(table.columns_)
         judge.feature_names_in_ = table.feature_names_in_
-        return judge
-
-    def __copy__(self) -> Judge:
-        judge = Judge.__new__(Judge)
-        judge.__dict__.update(vars(self))
         return judge
 
     def __getstate__(self) -> dict[str, Any]:
