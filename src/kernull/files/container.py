@@ -184,8 +184,6 @@ def _check_version(version: str) -> None:
             f"it has format version {version}, and this kernull reads version {FORMAT_VERSION}; "
             "it was written by a newer kernull, so install that"
         )
-    if int(version) < 1:
-        raise ModelFileError(f"it has format version {version}, which never was one")
     if int(version) < FORMAT_VERSION:
         raise ModelFileError(
             f"it was written by a kernull before 0.3.0 (format version {version}), which is no "

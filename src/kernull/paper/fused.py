@@ -1,12 +1,14 @@
 """One-class methods on one fused kernel: Fisher null-space, Gaussian process, kernel PCA.
 
-FN, GP and KPCA of the paper, by "average" and "product". Each has its estimator, the method that
-learns, and the rule that scores.
+FN, GP and KPCA of the paper, by "average" and "product". Each has its estimator, what it
+learns by, and the rule that scores.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -29,6 +31,24 @@ from kernull.paper._fusion import (
     fused_diagonal,
     self_similarity,
 )
+
+
+@dataclass(frozen=True)
+class KernelMethod:
+    """A method that is a function of a dense stack; rows have no weights."""
+
+    make: Callable[[DenseStack], RuleFit]
+
+    def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
+        """Learn from kernels.
+
+        Parameters
+        ----------
+        training : Training
+            With its ``stack``.
+        row_weight : None
+        """
+        return self.make(training.stack)
 
 
 def _check_score_type(score_type: Any, choices: tuple[str, ...]) -> None:
@@ -111,12 +131,22 @@ class FisherNull(OneClassKernelEstimator):
         check_is_fitted(self)
         return self.model_.rule.rank  # type: ignore[no-any-return]
 
-    def _method(self) -> FusedFisher:
-        """The method with its parameters, checked."""
-        delta = check_number(
-            "delta", self.delta, "a number of at least 0 (relative to n)", 0.0, strict=False
-        )
-        return FusedFisher(self.fusion, delta, self.score_type)
+    def _method(self) -> KernelMethod:
+        _check_score_type(self.score_type, ("projection", "distance", "null-space"))
+        expected = "a number of at least 0 (relative to n)"
+        delta = check_number("delta", self.delta, expected, 0.0, strict=False)
+        fusion, score_type = self.fusion, self.score_type
+
+        def learn(stack: DenseStack) -> RuleFit:
+            """Ridge solution of K a = 1, or the shortest least-squares one where delta is 0."""
+            K = fuse(stack, fusion)
+            if delta == 0:
+                coef, rank = null_space(K)
+                return RuleFit(FusedFisherRule(fusion, coef, score_type, rank))
+            problem = FisherProblem(DenseStack(K[None]), delta * len(K))
+            return RuleFit(FusedFisherRule(fusion, problem.solution(ONE), score_type))
+
+        return KernelMethod(learn)
 
 
 @stored
@@ -143,32 +173,6 @@ class FusedFisherRule:
             return projection
         scale = 1.0 if self.score_type == "distance" else np.sqrt(self.coef.sum())
         return np.asarray(-np.abs(1.0 - projection) / scale)
-
-
-@dataclass(frozen=True)
-class FusedFisher:
-    """Ridge solution of K a = 1, or the shortest least-squares one where delta is 0."""
-
-    fusion: str
-    delta: float
-    score_type: str
-
-    def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
-        """Learn from a dense stack; rows have no weights here.
-
-        Parameters
-        ----------
-        training : Training
-            With its ``stack``.
-        row_weight : None
-        """
-        _check_score_type(self.score_type, ("projection", "distance", "null-space"))
-        K = fuse(training.stack, self.fusion)
-        if self.delta == 0:
-            coef, rank = null_space(K)
-            return RuleFit(FusedFisherRule(self.fusion, coef, self.score_type, rank))
-        problem = FisherProblem(DenseStack(K[None]), self.delta * len(K))
-        return RuleFit(FusedFisherRule(self.fusion, problem.solution(ONE), self.score_type))
 
 
 def null_space(K: Array) -> tuple[Array, int]:
@@ -246,10 +250,19 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
         self.noise = noise
         self.score_type = score_type
 
-    def _method(self) -> GaussianProcess:
-        """The method with its parameters, checked."""
+    def _method(self) -> KernelMethod:
+        _check_score_type(self.score_type, ("mean", "variance", "log_density", "ratio"))
         noise = check_number("noise", self.noise, "a positive number (a variance)", 0.0)
-        return GaussianProcess(self.fusion, noise, self.score_type)
+        fusion, score_type = self.fusion, self.score_type
+
+        def learn(stack: DenseStack) -> RuleFit:
+            K = fuse(stack, fusion)
+            factor = np.tril(FisherProblem(DenseStack(K[None]), noise).factorise(ONE))
+            coef = cho_solve((factor, True), np.ones(len(K)), check_finite=False)
+            diagonal = constant_diagonal(stack)
+            return RuleFit(GaussianRule(fusion, coef, factor, noise, score_type, diagonal))
+
+        return KernelMethod(learn)
 
     def mean_and_variance(self, X: Any) -> tuple[Array, Array]:
         """Predictive mean and variance (with noise) of each row of X, both of shape (m,).
@@ -299,26 +312,6 @@ class GaussianRule:
         variance = own + self.noise - explained
         # Cancellation may leave a little less than the noise that is certainly there.
         return mean, np.maximum(variance, self.noise)
-
-
-@dataclass(frozen=True)
-class GaussianProcess:
-    """Regression of the constant 1 with noise of a fixed variance."""
-
-    fusion: str
-    noise: float
-    score_type: str
-
-    def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
-        """Learn from a dense stack."""
-        _check_score_type(self.score_type, ("mean", "variance", "log_density", "ratio"))
-        stack = training.stack
-        K = fuse(stack, self.fusion)
-        factor = np.tril(FisherProblem(DenseStack(K[None]), self.noise).factorise(ONE))
-        coef = cho_solve((factor, True), np.ones(len(K)), check_finite=False)
-        diagonal = constant_diagonal(stack)
-        rule = GaussianRule(self.fusion, coef, factor, self.noise, self.score_type, diagonal)
-        return RuleFit(rule)
 
 
 # -- kernel PCA ----------------------------------------------------------------------------------
@@ -391,17 +384,15 @@ class KernelPCANovelty(OneClassKernelEstimator):
         """Number of directions used."""
         return len(self.eigenvalues_)
 
-    def _method(self) -> Principals:
-        """The method with its parameters, checked."""
+    def _method(self) -> KernelMethod:
         m = self.components
-        if isinstance(m, int | np.integer) and not isinstance(m, bool) and m >= 0:
-            return Principals(self.fusion, int(m))
-        if isinstance(m, float | np.floating) and 0 < m < 1:
-            return Principals(self.fusion, float(m))
-        raise ValueError(
-            f"components: got {m!r}; expected an int of at least 0 (a number of directions) or a "
-            "float in (0, 1) (a share of the variance)."
-        )
+        whole = isinstance(m, int | np.integer) and not isinstance(m, bool) and m >= 0
+        if not whole and not (isinstance(m, float | np.floating) and 0 < m < 1):
+            raise ValueError(
+                f"components: got {m!r}; expected an int of at least 0 (a number of directions) or "
+                "a float in (0, 1) (a share of the variance)."
+            )
+        return KernelMethod(partial(_learn_directions, fusion=self.fusion, wanted=m))
 
 
 @stored
@@ -428,37 +419,28 @@ class PrincipalRule:
         return out + self.shift
 
 
-@dataclass(frozen=True)
-class Principals:
-    """Kernel PCA: so many components, or those that explain a share of the variance."""
+def _learn_directions(
+    stack: DenseStack, fusion: str, wanted: Any, level: float | None = None
+) -> RuleFit:
+    """So many components, or those that explain a share of the variance.
 
-    fusion: str
-    components: int | float
-    level: float | None = None
-    """Mean entry of another kernel, on whose scale scores are given."""
-
-    def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
-        """Learn from a dense stack."""
-        K = fuse(training.stack, self.fusion)
-        values, vectors = principal_directions(K)
-        wanted = self.components
-        if isinstance(wanted, float):
-            explained = np.cumsum(values) / max(float(values.sum()), np.finfo(float).tiny)
-            # One less than the first count that reaches it would miss it by more than rounding.
-            wanted = int(np.searchsorted(explained, wanted - 1e-12)) + 1
-        m, means = min(wanted, len(values)), K.mean(axis=0)
-        level = float(means.mean())
-        rule = PrincipalRule(
-            self.fusion,
-            vectors[:, :m] / np.sqrt(values[:m]),
-            means,
-            values[:m],
-            constant_diagonal(training.stack),
-            # A row like no other lies at -(k(x, x) + mean of all entries): on another scale, the
-            # threshold may fall below the lowest score.
-            0.0 if self.level is None else level - self.level,
-        )
-        return RuleFit(rule, again=Principals(self.fusion, m, level))
+    ``level`` is the mean entry of another kernel, on whose scale scores are given.
+    """
+    K = fuse(stack, fusion)
+    values, vectors = principal_directions(K)
+    if not isinstance(wanted, int | np.integer):
+        explained = np.cumsum(values) / max(float(values.sum()), np.finfo(float).tiny)
+        # One less than the first count that reaches it would miss it by more than rounding.
+        wanted = int(np.searchsorted(explained, wanted - 1e-12)) + 1
+    m, means = min(int(wanted), len(values)), K.mean(axis=0)
+    own = float(means.mean())
+    # A row like no other lies at -(k(x, x) + mean of all entries): on another scale, the
+    # threshold may fall below the lowest score.
+    shift = 0.0 if level is None else own - level
+    coef, diagonal = vectors[:, :m] / np.sqrt(values[:m]), constant_diagonal(stack)
+    rule = PrincipalRule(fusion, coef, means, values[:m], diagonal, shift)
+    again = partial(_learn_directions, fusion=fusion, wanted=m, level=own)
+    return RuleFit(rule, again=KernelMethod(again))
 
 
 def principal_directions(K: Array) -> tuple[Array, Array]:
