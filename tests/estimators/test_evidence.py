@@ -164,7 +164,7 @@ def test_given_kernels_are_judged_by_projection_and_distance():
 def test_given_kernels_have_no_rows_for_other_scores():
     square = np.stack([K for _, K in model().fit(TRAIN).kernel_set_.matrices()])
     decision = Evidence(scores=[Nearest()])
-    with pytest.raises(MissingCapabilityError, match="given kernels have no rows"):
+    with pytest.raises(MissingCapabilityError, match="precomputed kernels have no rows"):
         MultiKernelFisherNull("precomputed", decision=decision).fit(square)
 
 

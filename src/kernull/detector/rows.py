@@ -470,7 +470,7 @@ class PrecomputedRows:
         if tuple(map(type, scores)) != (Projection, Nearest):
             raise MissingCapabilityError(
                 f"decision: got scores={decision.scores!r}; precomputed kernels have no rows that "
-                "scores could see, and are judged by scores=(Projection(...), Nearest())."
+                "other scores could see, and are judged by scores=(Projection(...), Nearest())."
             )
         K = self.stack.kernels
         return PrecomputedScores.fit(K, self._index, weight, decision.whole, scores[0], full)
