@@ -82,7 +82,6 @@ class KernelEstimator(NamesRemoved, Checked, OutlierMixin, BaseEstimator):
     decision = cast("Any", Sum())
     normalize = cast("Any", "none")
     storage = cast("Any", "auto")
-    contamination = cast("Any", None)
     suspects_ = cast("Any", ())
     _matrix_free = False
     """Whether stacks may come that never form an n x n matrix."""

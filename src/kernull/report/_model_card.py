@@ -6,7 +6,8 @@ from typing import Any
 
 from kernull.detector.cautions import warn_of_views
 from kernull.errors import DominantViewWarning, collected
-from kernull.estimators.base import Certified, KernelEstimator, OneClassKernelEstimator
+from kernull.estimators.base import Certified, OneClassKernelEstimator
+from kernull.estimators.fisher import FisherParameters
 
 #: Training rows that were set aside, of which so many are named.
 MAX_SUSPECTS = 10
@@ -55,7 +56,7 @@ def _cautions(model: Any) -> tuple[str, ...]:
                 f"{text[:1].upper()}{text[1:]} In the decision, a view whose rows look like mixed "
                 f"cells counts less; most count: {shares}."
             )
-    by_kernels = isinstance(model, KernelEstimator)
+    by_kernels = isinstance(model, FisherParameters)
     share, suspects = (model.contamination, model.suspects_) if by_kernels else (None, ())
     shown = "rows " + ", ".join(f"{i + 1:,}" for i in suspects[:MAX_SUSPECTS])
     shown += f" and {len(suspects) - MAX_SUSPECTS:,} more" * (len(suspects) > MAX_SUSPECTS)
