@@ -44,7 +44,7 @@ Empty = Annotated[
     ),
 ]
 Drop = Annotated[Texts, Option(metavar="PATTERN", help="Columns to leave out. Repeat it.")]
-Rate = Annotated[Real, Option(help="Share of normal rows that may be flagged: 0.05 by default.")]
+Rate = Annotated[Real, Option(help="Share of normal rows to flag: 0.05, or that of the fit.")]
 Json = Annotated[bool, Option("--json", help="Print JSON on standard output.")]
 Quiet = Annotated[
     bool,
