@@ -391,3 +391,16 @@ def test_times_with_a_zone_are_local_from_every_library(tmp_path):
     p = judge.p_values(rows)
     for same in (text, pl.from_pandas(rows)):
         np.testing.assert_allclose(judge.p_values(same), p, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:views")
+def test_a_view_of_one_category_flags_no_category_as_a_whole():
+    """Rows of a category are copies in that view: once half of the normal rows were flagged."""
+    rates = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(1450, 1)) + 0.3 * rng.normal(size=(1450, 4))
+        rows = pd.DataFrame(X, columns=list("abcd")).assign(line=rng.choice(["A", "B"], 1450))
+        judge = Judge(views={"x": list("abcd"), "line": ["line"]}).fit(rows[:450])
+        rates.append(judge.judge(rows[450:])["flag"].mean())
+    assert max(rates) < 0.1
