@@ -293,9 +293,10 @@ class MultiKernelFisherNull(FisherParameters, OneClassKernelEstimator):
     ) -> Fitted:
         """Learn; of unclean rows again without those that stand out, with `WIDE` for defaults."""
         if self.contamination is None:
+            fitted = super()._learn(rows, weight, settings, groups, client)
             if isinstance(rows, TableRows):
                 self.suspects_ = warn_of_suspects(rows, weight)
-            return super()._learn(rows, weight, settings, groups, client)
+            return fitted
         if groups is not None:
             raise MissingCapabilityError(
                 f"contamination: got {self.contamination!r}, and groups= takes rows to be normal; "
