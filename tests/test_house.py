@@ -234,7 +234,7 @@ FROM_OUTSIDE = {
     "tz",
 }
 #: Lines of src at most, without docstrings: lists of parameters are no code.
-LINES = 19_069
+LINES = 19_070
 
 
 # -- Names: one thing, one name; one name, one thing. --
