@@ -20,13 +20,7 @@ import numpy as np
 from kernull._fields import POSITIVE, Range, Shape, stored
 from kernull._typing import Array, Indices, Mask
 from kernull.detector.calibration import FOLDS
-from kernull.detector.cross_fit import (
-    cross_fit,
-    dense_ranks,
-    folds_of,
-    row_keys,
-    sampling_order,
-)
+from kernull.detector.cross_fit import cross_fit, dense_ranks, folds_of, row_keys, sampling_order
 from kernull.detector.rows import TableKernels
 from kernull.tables.gaps import MOST_COLUMNS, correlation, fill_standardised
 from kernull.views import Whiten
