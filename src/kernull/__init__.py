@@ -28,7 +28,7 @@ _HOMES = {
     "tables": ("TableViews", "read_table"),
     "views": ("join_views",),
 }  # fmt: skip
-#: Modules that hold public names of their own.
+#: Modules that hold more public names.
 _MODULES = (
     "datasets", "detector", "errors", "estimators", "explain", "files", "kernels", "mkl",
     "operators", "paper", "splitters", "tables", "views",

@@ -59,8 +59,8 @@ class AdviceWarning(UserWarning):
 
     Examples
     --------
-    >>> said = AdviceWarning("X: too long.", "Pass short=True.", "Use --short.")
-    >>> str(said), said.in_options
+    >>> warning = AdviceWarning("X: too long.", "Pass short=True.", "Use --short.")
+    >>> str(warning), warning.in_options
     ('X: too long. Pass short=True.', 'X: too long. Use --short.')
     """
 
@@ -83,7 +83,7 @@ class ConstantViewWarning(UserWarning):
 
 
 class DominantViewWarning(UserWarning):
-    """A view takes most of the weight, or hardly tells one row from another."""
+    """A view takes most of the weight, or hardly separates one row from another."""
 
 
 class OutlierLabelsWarning(UserWarning):
@@ -115,7 +115,7 @@ class TooFewRowsWarning(UserWarning):
 
 
 class ZeroProjectionWarning(UserWarning):
-    """No kernel tells the training rows from the origin: every projection is zero."""
+    """No kernel separates the training rows from the origin: every projection is zero."""
 
 
 def need(module: str, otherwise: str) -> Any:
@@ -126,7 +126,7 @@ def need(module: str, otherwise: str) -> Any:
         raise MissingDependencyError(otherwise) from error
 
 
-# -- Warnings of our own that a caller inside the package does not pass on, or reads itself. --
+# -- Warnings of kernull that a caller inside the package does not pass on, or reads itself. --
 
 
 _collected: ContextVar[tuple[tuple[tuple[type[Warning], ...], list[str]], ...]] = ContextVar(

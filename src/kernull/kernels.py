@@ -487,7 +487,7 @@ def neighbour_distance(
 
     .. math:: s = \mathrm{median}_i \min_{x_k \ne x_i} d(x_i, x_k)
 
-    A kernel should tell a row from its neighbours and still see some of them. In few dimensions
+    A kernel should separate a row from its neighbours and still see some of them. In few dimensions
     neighbours are near (s is a quarter of the mean distance or less), in many dimensions all rows
     are nearly equally far from each other (s is close to it): no one factor serves both. Beyond
     ``NEIGHBOUR_ROWS`` rows a `spread_sample` stands for all, and its neighbours are looked for

@@ -1,6 +1,6 @@
 """Small data sets with several views, nothing to download: scikit-learn's, and a made-up line.
 
-The loaders of the paper's own sets are part of its experiments (``experiments.datasets`` in the
+The loaders of the paper's sets are part of its experiments (``experiments.datasets`` in the
 repository), not of the installed package.
 """
 

@@ -30,11 +30,11 @@ class LineData:
     Attributes
     ----------
     good : ndarray of shape (n_good, 15)
-        Parts that were found good: what there is to learn from.
+        Parts that passed inspection: what there is to learn from.
     new : ndarray of shape (n_new, 15)
         The parts of the next day.
     verdict : ndarray of shape (n_new,) of str
-        What the inspector found afterwards: ``"ok"``, or what is wrong.
+        The result of the inspection: ``"ok"``, or what is wrong.
     columns : tuple of str
         Names of the columns.
     views : dict of str to list of str

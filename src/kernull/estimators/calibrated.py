@@ -46,7 +46,7 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
     false_alarm_rate : float in (0, 1), default=0.05
         Share of new normal rows that `predict` flags.
     folds : int, default=10
-        Number of folds, at least 2. Where rows (or groups) are fewer, each is a fold of its own.
+        Number of folds, at least 2. Where rows (or groups) are fewer, each is a fold.
     n_jobs : int, optional
         Number of folds fitted at the same time, in threads; as in joblib.
     random_state : int, RandomState instance or None, default=0

@@ -51,8 +51,8 @@ class JointMultiKernelFisherNull(FisherParameters):
        \min_{b \ge 0, \|b\|_p \le 1} \sum_c \max_{a_c} \;
        2 a_c'1 - \delta n_c\, a_c'a_c - a_c' \Big(\sum_j b_j K^c_j\Big) a_c
 
-    One task per person, a machine, a camera: each has its own rows, coefficients and threshold;
-    which views matter is learned from all of them together. Each decides by the evidence of its own
+    One task per person, a machine, a camera: each has its rows, coefficients and threshold;
+    which views matter is learned from all of them together. Each decides by the evidence of its
     rows. A new task enrols by one linear solve.
 
     Parameters
@@ -273,7 +273,7 @@ class JointMultiKernelFisherNull(FisherParameters):
     def enroll(self, X: Any, group: Hashable, sample_weight: Any = None) -> Self:
         """Add a task with the shared weights: one linear solve, no learning.
 
-        Scaling and widths are those of its own rows; delta is relative to these.
+        Scaling and widths are those of its rows; delta is relative to these.
 
         Parameters
         ----------
@@ -352,7 +352,7 @@ class JointMultiKernelFisherNull(FisherParameters):
         return alone
 
     def score_samples(self, X: Any, groups: Any = None) -> Any:
-        """Scores of rows by their own task, (m,) or a mapping as X is; higher is more normal.
+        """Scores of rows by their task, (m,) or a mapping as X is; higher is more normal.
 
         Parameters
         ----------

@@ -137,7 +137,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, int]]:
         raise MemoryError(f"{name!r} needs more memory to be read than there is.") from error
     except OSError:
         raise
-    except Exception as error:  # the parsers' own; whatever they raise, the file is to blame
+    except Exception as error:  # of the parsers; whatever they raise, the file is to blame
         raise ModelFileError(
             f"{name!r} is not a model file, or is damaged: its header cannot be read; {AGAIN}."
         ) from error
@@ -162,7 +162,7 @@ def _metadata(header: bytes) -> tuple[dict[str, str], int]:
     """The text entries of a safetensors header, and the bytes of the tensors behind it."""
     if header.count(b"data_offsets") > MAX_TENSORS:
         raise ModelFileError(f"it holds more than {MAX_TENSORS:,} arrays")
-    # An array takes seven of these; the tree, which is here as one text, has its own.
+    # An array takes seven of these; the tree, which is here as one text, has others.
     if sum(map(header.count, (b",", b"[", b"{"))) > 2 * MAX_VALUES + 10 * MAX_TENSORS:
         raise ModelFileError(f"its header holds more than {MAX_VALUES:,} values")
     entries = json.loads(header.decode("utf-8"))

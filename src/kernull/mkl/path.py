@@ -225,7 +225,7 @@ def _read_grid(
 
 def _column_limit(stack: Stack) -> int:
     """Columns of a shared basis for which there is memory."""
-    # Certification holds the products of CHUNK models beside the basis.
+    # Certification holds the products of CHUNK models as well as the basis.
     fitting = basis_columns(stack.J, stack.n, parse_memory_limit(None)) - CHUNK
     return max(min(SHARED_COLUMNS, fitting), FEWEST_COLUMNS)
 

@@ -99,7 +99,7 @@ def constant_diagonal(stack: DenseStack) -> Array | None:
 def self_similarity(cross: DenseStack | CrossKernels, constant: Array | None) -> Array:
     """k_j(x, x) of the rows to be scored, of shape (J, m).
 
-    Kernels given as matrices do not tell it. Where every training diagonal is constant, as for
+    Kernels that come as matrices do not have it. Where every training diagonal is constant, as for
     rbf or normalised kernels, new rows are taken to have the same; else it must be given.
     """
     if isinstance(cross, CrossKernels) or cross.own_diagonal is not None:

@@ -71,5 +71,5 @@ def method(name: str, **parameters: Any) -> Any:
     """
     if name not in METHODS:
         raise ValueError(f"name: got {name!r}; expected one of {', '.join(METHODS)}.")
-    estimator, own = METHODS[name]
-    return estimator(**{**own, **parameters})
+    estimator, usual = METHODS[name]
+    return estimator(**{**usual, **parameters})

@@ -146,7 +146,7 @@ def eer(y_true: ArrayLike, scores: ArrayLike) -> EqualErrorRate:
         return EqualErrorRate(rate, float(np.nextafter(levels[-1], np.inf)))
     low, high = float(levels[k - 1]), float(levels[k])
     middle = low / 2 + high / 2  # the sum itself could overflow
-    # Between neighbouring floats there is no middle, and `low` would accept its own rows.
+    # Between neighbouring floats there is no middle, and `low` would accept its rows.
     return EqualErrorRate(rate, middle if low < middle < high else high)
 
 

@@ -93,7 +93,7 @@ class Sphere:
 def minimise_on_sphere(
     sphere: Sphere, ball: Any, w: Array, H: Array, start: Array, tol: float
 ) -> Array:
-    """Minimise -w'c + c'Hc/2 over the sphere until its own gap, h(v) - v'c, is at most ``tol``.
+    """Minimise -w'c + c'Hc/2 over the sphere until its gap, h(v) - v'c, is at most ``tol``.
 
     Where the sphere has no corners the minimiser has no zero weight where the model falls: a
     smooth problem. Where it has, a logarithmic barrier keeps weights positive: at its centre

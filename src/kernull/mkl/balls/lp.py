@@ -117,7 +117,7 @@ class LpBall:
 
         On the sphere, because F falls in every weight, so its minimiser lies there. For p > 1 the
         minimiser has no zero weight where the model falls, so this is a smooth problem: Newton on
-        the sphere with steps relative to c, ended when the model's own gap is at most ``tol``.
+        the sphere with steps relative to c, ended when the gap of the model is at most ``tol``.
 
         Parameters
         ----------

@@ -86,7 +86,7 @@ class JointFisherProblem(FisherProblem):
 
         def curvature() -> Array:
             M = -np.outer(u, u) / value
-            for point in points:  # a task's own is 2 (M - uu'/F): the M add up
+            for point in points:  # that of a task is 2 (M - uu'/F): the M add up
                 assert point.curvature is not None
                 M += 0.5 * point.curvature() + np.outer(point.u, point.u) / point.value
             return np.asarray(2.0 * M)

@@ -110,7 +110,7 @@ class Run:
     undo each other's.)
     """
     budget: Budget = field(default_factory=Budget)
-    """What it may keep in memory beside the kernels."""
+    """What it may keep in memory on top of the kernels."""
     history: list[Record] = field(default_factory=list)
     best: Evaluation | None = None
     best_gap: float = np.inf
@@ -258,7 +258,7 @@ class Solver:
     tol : float, default=1e-6
         Certified relative duality gap to stop at.
     max_iter : int, optional
-        Limit of iterations; by default each solver's own.
+        Limit of iterations; by default that of the solver.
     options : mapping, optional
         Options of that solver, by name.
 
@@ -345,10 +345,10 @@ def solve(
         take the place of those here; or a solver of the user's, which gets a `Run` and returns
         what `Run.result` makes of it: the certificate is ours whoever found the weights.
     tol : float
-        Certified relative duality gap to stop at. ``"paper"`` stops at its own rule instead, a
+        Certified relative duality gap to stop at. ``"paper"`` stops by its rule instead, a
         relative change of the coefficients of at most ``tol``.
     max_iter : int, optional
-        Limit of iterations; by default each solver's own.
+        Limit of iterations; by default that of the solver.
     init : array of shape (J,), optional
         Starting weights.
     callback : callable, optional

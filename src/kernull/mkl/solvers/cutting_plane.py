@@ -98,7 +98,7 @@ class _Planes(Problem):
         return goal
 
     def certified(self) -> Evaluation:
-        """The best point with the best lower bound, whatever its own coefficients certify."""
+        """The best point with the best lower bound, whatever its coefficients certify."""
         return replace(self.best, lower_bound=lambda _: self.lower)
 
 

@@ -4,7 +4,7 @@ At every point the problem gives its gradient and curvature from one factorisati
 minimises the quadratic model exactly; a backtracking line search on F makes the method globally
 convergent, and the certificate ends it. Two refinements:
 
-- Where the ball is round enough (p >= 2) the paper's own step is tried first and kept as long as
+- Where the ball is round enough (p >= 2) the paper's step is tried first and kept as long as
   it cuts the gap tenfold: it is Newton's equal there, and needs no curvature.
 - On polyhedral balls a model step may throw away a weight that is needed after all, and winning
   it back takes many steps. So a step keeps a share of the old weights that vanishes with the gap.

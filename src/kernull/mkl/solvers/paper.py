@@ -12,7 +12,7 @@ change :math:`\|a - a_{\mathrm{old}}\|_2 / \|a\|_2` is at most ``tol``, or after
 updates of the weights, and returns the **last** iterate. At p = 1 the update gives one kernel all
 the weight: the largest :math:`u_j`, the first of equal ones.
 
-It converges for p >= 3. For p near 1 it ends in a cycle on much of the paper's own grid, and which
+It converges for p >= 3. For p near 1 it ends in a cycle on much of the paper's grid, and which
 member of the cycle is returned is then a matter of ``max_iter``. Its result has the visited point
 of lowest objective, the period of the cycle and all iterates too.
 """

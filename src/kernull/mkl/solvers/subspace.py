@@ -177,7 +177,7 @@ def solve(run: Run) -> Result:
             break
         left = run.max_iter - len(run.history)
         if can_combine and left > 0 and basis.m >= max(30, HANDOVER_SHARE * problem.n):
-            # That solver finishes from the weights found, under one history.
+            # That solver finishes from the weights so far, under one history.
             first, history = ball.normalise(weights), run.history
             last = Run(problem, ball, first, left, tol, run.callback, history=history)
             return replace(reduced(last), solver="subspace")
@@ -185,7 +185,7 @@ def solve(run: Run) -> Result:
         if basis.m >= limit:
             basis.press(weights, y, int(KEEP_SHARE * limit))
         direction = residual if preconditioner is None else preconditioner(weights, residual)
-        # With nothing to add, what is left of the gap is the reduced problem's own.
+        # With nothing to add, what is left of the gap is that of the reduced problem.
         exhausted = not basis.append(direction)
     return replace(run.result("subspace"), basis=basis)
 
@@ -198,7 +198,7 @@ def _preconditioner(problem: FisherProblem, landmarks: int) -> Callable[[Array, 
 
 
 def _solve_coarse(run: Run) -> Result | None:
-    """The solution on a stack that is nearly the problem's own, if it has one."""
+    """The solution on a stack that is nearly that of the problem, if it has one."""
     near = run.problem.stack.coarse()
     if near is None:
         return None
