@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import false_discovery_control
 from sklearn.datasets import load_wine
 
-from kernull import KernelStack, Sum
+from kernull import KernelStack, MultiKernelFisherNull, Sum, load, save
 from kernull.detector.calibration import Calibration, Cross, Split
 from kernull.errors import (
     InvalidKernelError,
@@ -250,6 +250,18 @@ def test_missing_precomputed_kernel():
     new = model.score_samples(cross, missing_views="kernel 1")
     expected = [(1 + (calibration <= s).sum()) / 21 for s in new]
     np.testing.assert_allclose(model.p_values(cross, missing_views="kernel 1"), expected)
+
+
+def test_evidence_without_a_view_counts_the_rows_held_out(tmp_path):
+    model = MultiKernelFisherNull(views=VIEWS, calibration=Split(20)).fit(TARGETS)
+    held = np.delete(TARGETS, model.model_.learned, axis=0)
+    calibration = model.score_samples(held, missing_views="taste")
+    new = model.score_samples(OTHERS + 1e-3, missing_views="taste")  # no ties
+    expected = [(1 + (calibration <= s).sum()) / 21 for s in new]
+    save(model, tmp_path / "split.kernull")
+    for known in (model, load(tmp_path / "split.kernull")):
+        p = known.p_values(OTHERS + 1e-3, missing_views="taste")
+        np.testing.assert_allclose(p, expected)
 
 
 def test_kernels_in_another_order_are_refused_without_a_view_too():

@@ -390,6 +390,8 @@ class LeftOut:
         What each row counts; None where all are one.
     contributions : array of shape (m, J), optional
         What each kernel contributed, of scores that are sums over kernels.
+    evidence : array of shape (m, C), optional
+        Evidence against each row, of rows held out that are judged by it.
     smooth : bool, default=True
         Whether p-values interpolate: those of rows held out count, for their bound to hold.
     """
@@ -397,7 +399,17 @@ class LeftOut:
     scores: Array
     weight: Array | None = None
     contributions: Array | None = None
+    evidence: Array | None = None
     smooth: bool = True
+
+    @classmethod
+    def held_out(cls, scores: Array, weight: Array | None, **parts: Array | None) -> LeftOut:
+        """Scores of rows held out.
+
+        Less the rounding by which a row's score may differ with the rows it is scored beside.
+        """
+        scores = scores - SLACK * np.abs(scores).max(initial=0.0)
+        return cls(scores, weight, **parts, smooth=False)
 
 
 @stored

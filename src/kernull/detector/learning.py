@@ -13,7 +13,6 @@ from kernull.detector import evidence
 from kernull.detector.calibration import (
     HELD_OUT,
     MOST_ROWS,
-    SLACK,
     Cross,
     LeftOut,
     Split,
@@ -302,15 +301,20 @@ def _held_out(
     """
     kernels: Any = fitted.training.kernels
     rule, cross = fitted.rule, fitted.given.take(held).cross(kernels, fitted.settings)
-    parts = rule.contributions(cross) if isinstance(rule, FisherRule) else None
-    scores = np.asarray(rule.score(cross) if parts is None else rule.of_contributions(parts))
+    parts = evidence = None
+    if isinstance(rule, EvidenceRule):
+        evidence = rule.evidence(cross)
+        scores = rule.of_evidence(evidence)
+    elif isinstance(rule, FisherRule):
+        parts = rule.contributions(cross)
+        scores = rule.of_contributions(parts)
+    else:
+        scores = np.asarray(rule.score(cross))
     counts = None if weight is None else relative_weights(weight[held])
     together = None if groups is None else np.unique(groups[held], return_inverse=True)[1].ravel()
     if weight is not None or together is not None:
         counts = rank_weights(counts, together, len(held))
-    # Less the rounding by which a row's score may differ with the rows it is scored together with.
-    scores = scores - SLACK * np.abs(scores).max(initial=0.0)
-    return LeftOut(scores, counts, parts, smooth=False)
+    return LeftOut.held_out(scores, counts, contributions=parts, evidence=evidence)
 
 
 def _warn(fitted: Fitted) -> None:

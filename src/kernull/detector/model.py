@@ -68,6 +68,8 @@ class KernelModel(Checked):
         Weights of the calibration rows; None where all are one.
     left_out : array of shape (m, J), optional
         Contributions of the kernels to the calibration scores, of sums over kernels.
+    held_out : array of shape (m, C), optional
+        Evidence against the calibration rows, where these were held out and are judged by it.
     certificate, system : optional
         Of models whose weights were learned; whose coefficients solve a ridge system.
     learned : integer array, optional
@@ -89,6 +91,7 @@ class KernelModel(Checked):
     false_alarm_rate: Annotated[float, Range(POSITIVE, 1.0)]
     calibration_weight: Annotated[Array | None, Shape("m"), Range(low=0.0)] = None
     left_out: Annotated[Array | None, Shape("m", "J")] = None
+    held_out: Annotated[Array | None, Shape("m", "_kinds"), Range(low=0.0)] = None
     certificate: Certificate | None = None
     system: RidgeSystem | None = None
     learned: Annotated[Indices | None, Shape("_learned"), Range(low=0)] = None
@@ -221,11 +224,14 @@ class KernelModel(Checked):
         if self.decides_by_evidence:
             rule = self.rule.only(kept)
             left_out = LeftOut(rule.calibration_scores, rule.rank_weight)
+            if self.held_out is not None:
+                scores, weight = rule.of_evidence(self.held_out), self.calibration_weight
+                left_out = LeftOut.held_out(scores, weight, evidence=self.held_out)
         else:
             assert parts is not None
             rule = self.rule.only(kept, self.typical_contributions)
             scores, smooth = lowered(rule.of_contributions(parts)), self.calibration.smooth
-            left_out = LeftOut(scores, self.calibration_weight, parts, smooth)
+            left_out = LeftOut(scores, self.calibration_weight, parts, smooth=smooth)
         decided = calibrate(left_out, rate)
         left = {**decided, "false_alarm_rate": rate, "usual_misfit": None}
         return replace(self, rule=rule, **left)
@@ -305,6 +311,7 @@ def calibrate(left_out: LeftOut, rate: float) -> dict[str, Any]:
         "false_alarm_rate": certified,
         "calibration_weight": left_out.weight,
         "left_out": left_out.contributions,
+        "held_out": left_out.evidence,
     }
 
 
