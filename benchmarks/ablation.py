@@ -89,8 +89,8 @@ def _whole_of_weight_one(left_out, mixed, view):
     return np.where(view == WHOLE, 1.0, factors_by_odds(left_out, mixed, view))
 
 
-def _as_if_no_copies(scores, keys):
-    return scores
+def _none_is_common(keys):
+    return np.zeros(len(keys), dtype=bool)
 
 
 def _side_by_side(keys, n_folds, groups=None):
@@ -121,7 +121,7 @@ VARIANTS: dict[str, tuple[dict, list]] = {
     "ten folds of few rows, not twenty": ({"calibration": Cross(10)}, []),
     "five folds": ({"calibration": Cross(5)}, []),
     "no slack for ties": ({}, [(calibration, "TIE_SHARE", 0.0)]),
-    "copies scored by their folds": ({}, [(scores, "mean_of_copies", _as_if_no_copies)]),
+    "common rows scored by their folds": ({}, [(scores, "common", _none_is_common)]),
     "folds out of line left there": ({}, [(evidence, "aligned", lambda scores, fold: scores)]),
     "the exponential tail for rows left out": (
         {},

@@ -172,6 +172,29 @@ def test_a_common_category_is_not_flagged(decision, levels):
         assert (model.predict(new) == 1).all()
 
 
+COMMON = {
+    "one category": (lambda rng, n: np.eye(5)[rng.integers(5, size=n)], "features"),
+    "coins": (lambda rng, n: (rng.random((n, 10)) < 0.5).astype(float), "features"),
+    "two coins": (lambda rng, n: (rng.random((n, 2)) < 0.5).astype(float), "features"),
+    "rare events": (lambda rng, n: rng.poisson(0.1, (n, 10)).astype(float), "features"),
+    "five coins": (lambda rng, n: (rng.random((n, 5)) < 0.5).astype(float), None),
+}
+
+
+@pytest.mark.filterwarnings("ignore::kernull.errors.DominantViewWarning")
+@pytest.mark.parametrize("n", [100, 300])
+@pytest.mark.parametrize("table", COMMON)
+def test_few_values_are_not_flagged_more_often(table, n):
+    """Where copies scored differently as new rows than left out, up to all rows were flagged."""
+    make, views = COMMON[table]
+    rates = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        model = kernull.MultiKernelFisherNull(views=views).fit(make(rng, n))
+        rates.append((model.predict(make(rng, 500)) == -1).mean())
+    assert np.mean(rates) <= 0.07
+
+
 def test_rows_of_unequal_weights_count_as_fewer():
     X = np.random.default_rng(0).normal(size=(300, 4))
     weight = np.r_[1e3, np.ones(299)]

@@ -403,13 +403,10 @@ def copied(rows, fold):
     ])  # fmt: skip
 
 
-def mean_of_copies(scores, rows):
-    """Scores (n, C), of which copies have the mean of theirs."""
+def common(rows):
+    """Which rows have more than ten copies, themselves counted, and more than 2% of the rows."""
     contents = [tuple(row) for row in rows]
-    return np.array([
-        np.mean([scores[k] for k in range(len(rows)) if contents[k] == content], axis=0)
-        for content in contents
-    ])  # fmt: skip
+    return np.array([contents.count(content) > max(10, 0.02 * len(rows)) for content in contents])
 
 
 def aligned(scores, fold):
@@ -516,10 +513,8 @@ def judge_table(
     start = 0
     for part, (score, _) in zip(parts, full, strict=True):
         end = start + score(X).shape[1]
-        left_out[:, start:end] = mean_of_copies(left_out[:, start:end], X[:, part.columns])
-        contents = [tuple(row) for row in X[:, part.columns]]
-        many = np.array([contents.count(c) > max(10, 0.02 * len(X)) for c in contents])
-        left_out[many, start:end] = score(X)[many]  # as a new copy of many
+        as_new = common(X[:, part.columns])
+        left_out[as_new, start:end] = score(X)[as_new]
         start = end
     cells = together = np.empty((0, X.shape[1]))
     if len(views) > 1:  # each cell, or each view, from another row; rows in random order
@@ -742,7 +737,8 @@ def sum_of_table(X, new, b, *, views, scalings, steps, ridge, folds=None, seed=0
     columns = len(set().union(*views))
     fold = draw_folds(keys_of_table(X, seed), folds, columns=columns)
     full = fit(np.arange(len(X)))
-    left_out = mean_of_copies(cross_fit(fit_fold, fold), X[:, sorted(set().union(*views))])
+    left_out, as_new = cross_fit(fit_fold, fold), common(X[:, sorted(set().union(*views))])
+    left_out[as_new] = full(X)[as_new]
     return left_out, full(new)
 
 

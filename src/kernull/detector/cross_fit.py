@@ -19,6 +19,8 @@ Model = TypeVar("Model")
 
 #: Rows of a fold, at least, whose median decides whether the fold is out of line.
 FEWEST_ALIGNED = 5
+#: Copies of a row, and their share of all rows, above which it is common.
+COMMON, COMMON_SHARE = 10, 0.02
 
 
 def assign_folds(X: Any, n_folds: int, groups: Any = None, random_state: Any = 0) -> Indices:
@@ -141,34 +143,30 @@ def dense_ranks(X: Array) -> Array:
     return np.array([rank for rank in ranks if rank.any()]).reshape(-1, len(X)).T
 
 
-def mean_of_copies(scores: Array, keys: Array) -> Array:
-    """Scores of rows, of which copies have the mean of theirs.
+def common(keys: Array) -> Mask:
+    """Rows with more than ten copies, and more than 2% of the rows.
 
-    The models of their folds score copies a little differently from each other. One category of
-    five, of which new rows score a little lower than most, would be flagged as a whole.
+    Models of their folds score them a little differently from the model of all rows, and from each
+    other: a category with a fifth of the rows is flagged as a whole where new ones rank below most
+    of these. So they get the scores of new rows. Of fewer copies this would hide that a left-out
+    row has a copy less than a new one.
 
     Parameters
     ----------
-    scores : array of shape (n,) or (n, C)
-        Left-out scores.
     keys : array of shape (n,)
         Key of each row; copies have the same.
 
     Returns
     -------
-    array of the same shape as ``scores``
+    mask of shape (n,)
 
     Examples
     --------
-    >>> mean_of_copies(np.array([1.0, 2.0, 5.0]), np.array([7, 7, 8]))
-    array([1.5, 1.5, 5. ])
+    >>> int(common(np.repeat([3, 5], [10, 11])).sum())
+    11
     """
     _, kind, count = np.unique(keys, return_inverse=True, return_counts=True)
-    if len(count) == len(keys):
-        return scores
-    total = np.zeros((len(count), *scores.shape[1:]))
-    np.add.at(total, kind.ravel(), scores)
-    return np.asarray((total.T / count).T[kind.ravel()])
+    return np.asarray(count[kind.ravel()] > max(COMMON, COMMON_SHARE * len(keys)))
 
 
 def has_copies(keys: Array, fold: Indices) -> Mask:

@@ -27,7 +27,7 @@ from kernull.detector.cautions import (
     warn_of_views,
     warn_where_nothing_is_flagged,
 )
-from kernull.detector.cross_fit import cross_fit, folds_of, mean_of_copies, sampling_order
+from kernull.detector.cross_fit import common, cross_fit, folds_of, sampling_order
 from kernull.detector.evidence import EvidenceRule, fit_evidence, left_out_scores, ranked_rows
 from kernull.detector.fisher import KeptWeights
 from kernull.detector.model import KernelModel, RuleFit, calibrate
@@ -218,7 +218,6 @@ class Fitted:
         if isinstance(self.rule, EvidenceRule):
             return LeftOut(self.rule.calibration_scores, self.rule.rank_weight)
         left_out = self._refitted(folds_of(self.keys, self.folds, self.groups))
-        left_out = mean_of_copies(left_out, self.keys)
         scores, parts = left_out, None
         if isinstance(self.rule, FisherRule):
             scores, parts = self.rule.of_contributions(left_out), left_out
@@ -246,7 +245,10 @@ class Fitted:
             is_sum = isinstance(rule, FisherRule)
             return np.asarray(rule.contributions(cross) if is_sum else rule.score(cross))
 
-        return cross_fit(fit, score, fold)
+        left_out, as_new = cross_fit(fit, score, fold), np.flatnonzero(common(self.keys))
+        if len(as_new) and isinstance(rows, TableRows):
+            left_out[as_new] = score((self.training.kernels, self.rule), as_new)
+        return left_out
 
     @cached_property
     def model(self) -> KernelModel:

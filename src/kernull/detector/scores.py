@@ -23,7 +23,7 @@ from sklearn.utils.validation import has_fit_parameter
 from kernull._fields import DERIVED, POSITIVE, Checked, Range, Shape, stored
 from kernull._runtime import in_threads
 from kernull._typing import Array, Indices, Mask
-from kernull.detector.cross_fit import mean_of_copies, row_keys
+from kernull.detector.cross_fit import common, row_keys
 from kernull.detector.nearest import nearest_distances
 from kernull.kernels import DistanceKernel, Kernel
 from kernull.tables import EncodedRows
@@ -35,8 +35,6 @@ from kernull.views.kernel_set import TABLE_RANGE, Recipe, ScaledView
 LEAST_NEIGHBOUR_WEIGHT = 0.1
 #: This share of the root mean square distance between rows is added to distances.
 NEAREST_SHARE = 1e-6
-#: Copies, and their share of the rows, up to which they have the mean of their left-out scores.
-FEW_COPIES, FEW_SHARE = 10, 0.02
 #: Widths of a part come from so many of its rows.
 WIDTH_ROWS = 1000
 #: Scalings are learned from so many of the rows.
@@ -384,11 +382,7 @@ class TableScores(Checked):
         return np.hstack([s.score(p.view, new, device) for p, new in rows for s in p.scores])
 
     def tied(self, left_out: Array, X: Array) -> Array:
-        """Left-out scores (n, C) of rows (n, d); copies, by their cells in a view, score the same.
-
-        Few copies have the mean of their scores. A kind of many copies has the score of a new copy:
-        a little below the mean it would be flagged as a whole (an on/off view of 1,000 rows: 51%
-        flagged at 5%).
+        """Left-out scores (n, C) of rows (n, d); of those that are common, by view, as of new rows.
 
         Parameters
         ----------
@@ -404,12 +398,10 @@ class TableScores(Checked):
             cells, known = X[:, part.view.columns], part.view.columns.tobytes()
             if known not in keys:  # once for all scalings of a view
                 keys[known] = cells[:, 0] if cells.shape[1] == 1 else row_keys(cells)
-            end = start + TableScores((part,)).width
-            out[:, start:end] = mean_of_copies(left_out[:, start:end], keys[known])
-            count = np.unique(keys[known], return_inverse=True, return_counts=True)
-            many = np.flatnonzero(count[2][count[1]] > max(FEW_COPIES, FEW_SHARE * len(X)))
-            if len(many):
-                out[many, start:end] = TableScores((part,)).of(X[many])
+            one, rows = TableScores((part,)), common(keys[known])
+            end = start + one.width
+            if rows.any():
+                out[rows, start:end] = one.of(X[rows])
             start = end
         return out
 
