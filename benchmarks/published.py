@@ -72,7 +72,7 @@ PAGE = """# ADBench as its figures were published
 `python -m benchmarks.published`, kernull {version}, scikit-learn {sklearn}, {date}, Python \
 {python}. Protocol: `benchmarks/published.py`.
 
-Twenty tables, AUC in percent, means of {seeds} seeds. The published figures are those of \
+Twenty tables, AUC in percent, {seeds}. The published figures are those of \
 Livernoche et al. (2024). Under their protocol sets of fewer than 1,000 rows are drawn up to 1,000 \
 with replacement before the split, so that test rows have copies among the training rows: methods \
 that know copies gain there. Larger sets are split in the order of the file.
@@ -96,7 +96,8 @@ def page(found, seeds):
         blocks.append(f"## Split {way}\n\n" + markdown(["table", "rows", *NAMES, *more], lines))
     return PAGE.format(
         version=__version__, sklearn=sklearn.__version__, date=f"{datetime.now(UTC):%Y-%m-%d}",
-        python=platform.python_version(), seeds=seeds, tables="\n\n".join(blocks),
+        python=platform.python_version(), tables="\n\n".join(blocks),
+        seeds=f"means of {seeds} seeds" if seeds > 1 else "one seed"
     )  # fmt: skip
 
 
