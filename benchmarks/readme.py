@@ -169,9 +169,9 @@ def losses(results: Path = RESULTS) -> str:
     return (
         f"**Where it loses**: {'; '.join(behind)}; rows of which a third of the views is another "
         f"row's\n(AUC {swapped}, [{sets} sets](docs/results/beside_landed.md)). "
-        "Published means are of more tables (OddBench), or of a protocol that draws small sets with "
-        f"copies before\nthey are split (ADBench: by it kernull has {ours}, the nearest row {nearest}, "
-        "[both ways](docs/results/published.md)). "
+        "Published means are of more tables (OddBench), or of a protocol that draws small sets "
+        f"with copies before they are split (ADBench: by it kernull has {ours}, the nearest row "
+        f"{nearest}, [both ways](docs/results/published.md)). "
         f"Arena: {date}; kernull again {RUN_AGAIN}, but images.\n"
     )
 
