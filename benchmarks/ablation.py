@@ -40,11 +40,11 @@ import contextlib
 import json
 import os
 import warnings
+from collections import defaultdict
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
-import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.metrics import roc_auc_score
 
@@ -228,13 +228,16 @@ def tasks():
 
 
 def measure(variant, jobs):
-    """The lines of a variant, measured or read from the cache."""
+    """Means of the lines of a variant, measured or read from the cache."""
     path = CACHE / f"{variant}.json".replace(":", "").replace(" ", "-")
     if not path.is_file():
         rows = Parallel(n_jobs=jobs)(delayed(_task)(variant, *task) for task in tasks())
         CACHE.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps([row for some in rows for row in some]))
-    return pd.DataFrame(json.loads(path.read_text()), columns=["line", "value"])
+    means = defaultdict[str, list[float]](list)
+    for line, value in json.loads(path.read_text()):
+        means[line].append(value)
+    return {line: float(np.mean(values)) for line, values in means.items()}
 
 
 def _task(variant, work, name, seed):
@@ -244,16 +247,14 @@ def _task(variant, work, name, seed):
         return list(work(options, name, seed))
 
 
-def summary(rows):
-    """Columns of the table, from the lines of a variant."""
-    mean = rows.groupby("line")["value"].mean()
-    alarms = mean[mean.index.str.startswith("alarms: ")]
-    alarms.index = alarms.index.str.removeprefix("alarms: ")
-    continuous, highest = alarms[list(CONTINUOUS)], alarms.idxmax()
+def summary(mean):
+    """Columns of the table, from the means of the lines of a variant."""
+    alarms = {kind: mean[f"alarms: {kind}"] for kind in KINDS}
+    lowest, highest = min(CONTINUOUS, key=alarms.get), max(alarms, key=alarms.get)
     return {
         **{name: f"{mean[name]:.1f}" for name in ("tables", "views", "swapped", "noise")},
-        "fewest alarms": f"{continuous.min():.1f} ({continuous.idxmin()})",
-        "most alarms": f"{alarms.max():.1f} ({highest})",
+        "fewest alarms": f"{alarms[lowest]:.1f} ({lowest})",
+        "most alarms": f"{alarms[highest]:.1f} ({highest})",
         **{name: f"{mean[name]:.0f}" for name in ("far", "gross", "sensor", "category")},
     }
 
