@@ -307,7 +307,7 @@ def _different_rows(scores: TableScores | PrecomputedScores, view: str) -> int:
 #: second lowest is 0.04 (benchmarks/suspects).
 HEAVIER, BY_CHANCE = 1.5, 1e-3
 #: Fewest rows to look among, and a mean spacing that is rounding.
-FEWEST_TO_SUSPECT, ROUNDING = 40, 1e-9
+FEWEST_TO_SUSPECT, ROUNDING = 100, 1e-9
 #: Share of the rows that a cluster of outliers may have, rows that neighbours are looked for among,
 #: and the largest cell whose square is a number.
 SUSPECT_SHARE, NEIGHBOURS, LARGEST_CELL = 0.1, 1000, 1e100
