@@ -404,3 +404,21 @@ def test_a_view_of_one_category_flags_no_category_as_a_whole():
         judge = Judge(views={"x": list("abcd"), "line": ["line"]}).fit(rows[:450])
         rates.append(judge.judge(rows[450:])["flag"].mean())
     assert max(rates) < 0.1
+
+
+def test_a_number_never_seen_is_the_reason():
+    """Before, a column that had nothing to do with it came first in all rows."""
+    rng = np.random.default_rng(0)
+
+    def table(n):
+        return {
+            "force": rng.normal(100, 5, n),
+            "heat": rng.normal(40, 2, n),
+            "n": rng.poisson(2, n),
+        }
+
+    judge = Judge().fit(table(200))
+    new = table(60)
+    judged = judge.judge({**new, "n": new["n"] + 200})
+    assert judged["flag"].all()
+    assert (np.asarray(judged["reason_1"]) == "n").mean() >= 0.9

@@ -64,10 +64,12 @@ class TableColumns(NumberColumns):
         reading, n = self.reading, self.usual.rows
         picked = index[np.asarray(places, dtype=np.intp)]
         gaps = (reading.missing | reading.unseen)[picked, : len(self.names)]
+        X = np.array(reading.X[picked])  # what was never seen as the other cells predict it
+        for block, unseen in zip(self.blocks, reading.unseen[picked].T, strict=False):
+            X[np.ix_(unseen, block)] = np.nan
         reasons = column_reasons(
-            score, np.asarray(reading.X[picked]), self,
-            threshold=threshold, gaps=gaps, places=picked.tolist(),
-        )  # fmt: skip
+            score, self.fill(X), self, threshold=threshold, gaps=gaps, places=picked.tolist()
+        )
         for of_row, i in zip(reasons, picked.tolist(), strict=True):
             of_row += [
                 ColumnReason(name, value, "", None, None, 1.0 / (n + 1.0), rows=n, rule=words)
