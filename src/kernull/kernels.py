@@ -85,7 +85,9 @@ class Kernel:
 
 @dataclass(frozen=True)
 class DistanceKernel(Kernel):
-    """A kernel that is one at distance zero, and falls as rows lie farther apart.
+    r"""A kernel that is one at distance zero, and falls as rows lie farther apart.
+
+    It is :math:`\exp(-d^q / (q s^q))` of a metric; one of another form replaces `of_distances`.
 
     Parameters
     ----------

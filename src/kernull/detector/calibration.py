@@ -1,4 +1,8 @@
-"""Weights and groups of rows, as users give them."""
+"""From scores of rows that a model did not see to a threshold, p-values and rarities.
+
+`Calibration` has the definitions, `Cross` and `Split` say which rows the scores come from. Before
+them: what weights and groups of rows count in ranks.
+"""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def read_contamination(contamination: Any) -> float:
 
 
 def suspects(scores: Array, contamination: float) -> Indices:
-    """Rows with the lowest left-out scores, as many as the share allows, in increasing order.
+    """Positions of the rows with the lowest left-out scores, as many as the share allows, sorted.
 
     Parameters
     ----------

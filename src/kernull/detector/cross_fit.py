@@ -24,10 +24,11 @@ COMMON, COMMON_SHARE = 10, 0.02
 
 
 def assign_folds(X: Any, n_folds: int, groups: Any = None, random_state: Any = 0) -> Indices:
-    """Draw the fold of each row from its content.
+    """Draw the fold of each row from its content, as `Calibrated` does.
 
-    Permuting the rows permutes their folds. Copies of a row go to different folds, in order of
-    occurrence, so that a row that is left out meets its copies as a new row does.
+    Kernel models draw by the ranks of the cells in their columns (`TableRows.keys`). Permuting the
+    rows permutes their folds. Copies of a row go to different folds, in order of occurrence, so
+    that a row that is left out meets its copies as a new row does.
 
     Parameters
     ----------

@@ -73,7 +73,8 @@ class KernelModel(Checked):
     certificate, system : optional
         Of models whose weights were learned; whose coefficients solve a ridge system.
     learned : integer array, optional
-        Rows that were learned from among those given; None: all.
+        Rows that kernels and weights come from among those given; None: all. Of more than 4,000
+        rows it is a sample; distances look among all.
     n_given : int
         Rows given to fit.
     device : str, optional

@@ -32,12 +32,16 @@ def available_memory() -> int:
 
 
 def parse_memory_limit(limit: Any) -> int:
-    """Bytes from None (half of what is available), a number of bytes, or text such as "2GB".
+    """Number of bytes that a memory limit stands for.
 
     Parameters
     ----------
-    limit : None, int or str
-        As passed.
+    limit : None, number or str
+        None is half of what is available; "2GB" is 2 x 10^9 bytes, "2GiB" is 2 x 2^30.
+
+    Returns
+    -------
+    int
     """
     if limit is None:
         return available_memory() // 2

@@ -157,7 +157,12 @@ class Table:
         return self
 
     def rows(self, index: Any) -> Table:
-        """Some of the rows."""
+        """A table of rows in the order of an index, with their lines and broken rows.
+
+        Parameters
+        ----------
+        index : slice, boolean array of shape (n,) or array of positions
+        """
         picked = np.arange(len(self))[index].tolist()
         columns = {name: _take(cells, picked) for name, cells in self.columns.items()}
         lines = None if self.lines is None else _take(self.lines, picked)

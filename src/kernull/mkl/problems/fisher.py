@@ -156,17 +156,22 @@ class FisherProblem(Problem):
         return self.certify(weights, a, Ka, curvature)
 
     def certify(self, weights: Array, a: Array, Ka: Array, curvature: Any = None) -> Evaluation:
-        """Bounds at b for any (scaled) a, exact or not, given Ka = K_j a of shape (J, n).
+        """Value, gradient and bound at weights b from coefficients that need not be exact.
 
         Parameters
         ----------
         weights : array of shape (J,)
         a : array of shape (n,)
-            Coefficients, scaled.
+            Coefficients, in the coordinates of ``target``.
         Ka : array of shape (J, n)
-            K_j a.
-        curvature : callable or array, optional
-            Curvature at b, where the solver asks for it.
+            K_j a, in the same coordinates.
+        curvature : callable, optional
+            Gives the curvature (J, J) at b, where the solver asks for it.
+
+        Returns
+        -------
+        Evaluation
+            With an upper bound of F(b), u of shape (J,), and a lower bound of the minimum of F.
         """
         u = Ka @ a
         residual = self.target - self.ridge * a - weights @ Ka
@@ -187,7 +192,10 @@ class FisherProblem(Problem):
         )
 
     def solution(self, weights: Array) -> Array:
-        """The exact a(b), of shape (n,), from one factorisation."""
+        """Coefficients a at weights (J,), of shape (n,), exact by one Cholesky factorisation.
+
+        They solve the problem as it was posed; what scales rows inside is undone.
+        """
         a = np.asarray(dpotrs(self.factorise(weights), self.target, lower=1)[0])
         return a if self.row_scale is None else self._scale(a)
 
