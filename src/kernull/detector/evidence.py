@@ -140,7 +140,7 @@ class EvidenceRule(Checked):
 
     @property
     def by_kernel_weights(self) -> Array:
-        """Kernel weights times the factors of their views, (J,), before the largest divides them."""
+        """Kernel weights times the factors of their views, (J,), not yet divided by the largest."""
         b = self.weights * np.where(self.member, self.factors[:, None], 0.0).max(axis=0)
         return b if self.kept is None else np.where(self.kept, b, 0.0)
 
