@@ -24,8 +24,10 @@ def test_distances_are_those_of_a_tree(new, rows, shift):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+@pytest.mark.torch
 def test_torch_finds_the_same(monkeypatch):
-    torch = pytest.importorskip("torch")
+    import torch
+
     monkeypatch.setattr(nearest, "BLOCK_ON_DEVICE", (30, 100))
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(70, 4)), rng.normal(size=(900, 4))
