@@ -124,10 +124,9 @@ class Explanation:
 
     def __repr__(self) -> str:
         flagged = int(self.flagged.sum())
-        views = visible(", ".join(self.view_names[:6])) + (
-            ", ..." if len(self.view_names) > 6 else ""
-        )
-        return f"Explanation({len(self)} rows, {flagged} flagged; views: {views})"
+        views = visible(", ".join(self.view_names[:6])) + ", ..." * (len(self.view_names) > 6)
+        rows = f"{len(self)} row{'s' * (len(self) != 1)}"
+        return f"Explanation({rows}, {flagged} flagged; views: {views})"
 
     @property
     def flagged(self) -> Mask:
