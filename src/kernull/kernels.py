@@ -62,6 +62,11 @@ class Kernel:
             Weights of the rows.
         pairs : mapping of str to array of shape (n, n), optional
             Distances between the rows, by metric, where they are known.
+
+        Returns
+        -------
+        list of Kernel
+            One per factor, in their order; one where the family has no width, or its width is set.
         """
         return [self._fitted(X, sample_weight)]
 

@@ -92,7 +92,7 @@ def _cleaned(value: object) -> str:
     return ast.get_docstring(node) or ""
 
 
-#: Share of functions with parameters that list them. Measured: 305 of 497.
+#: Share of functions with parameters that list them. Measured: 270 of 440.
 DOCUMENTED = 0.6
 
 

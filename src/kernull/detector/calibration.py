@@ -245,16 +245,16 @@ class Calibration(Checked):
         .. math:: (m + 1) \Big(1 + \frac{x}{k \tau}\Big)^k
 
         with the mean excess tau of the lowest k of these (a tenth, at least 5), and at most 100 m,
-        which stands for all rarer rows.
+        which stands for all rarer rows. With fewer than 20 different scores it is 1/p.
 
         Parameters
         ----------
-        scores : array of shape (m,)
+        scores : array of shape (r,)
             Scores of new rows; higher is more normal.
 
         Returns
         -------
-        array of shape (m,)
+        array of shape (r,)
             At most `MOST_TIMES` times the number of rows.
         """
         one_in = 1.0 / self.p_values(scores)

@@ -340,7 +340,20 @@ class TableScores(Checked):
         weight: Array | None,
         full: TableScores | None = None,
     ) -> TableScores:
-        """Fit every part to rows in sampling order; ``full``: to all, where X lacks a fold."""
+        """Fit each score to every view in every scaling, and scores of cells to encoded rows.
+
+        Parameters
+        ----------
+        recipe : Recipe
+            How views are scaled, and which kernels they have.
+        scores : sequence
+            What is fitted to each part, as `read_scores` gives it, such as ``Projection()``.
+        X : array of shape (n, d)
+            Rows in sampling order, not scaled.
+        weight : array of shape (n,) or None
+        full : TableScores, optional
+            The fit to all rows, where X lacks a fold. Encoded rows are then encoded anew.
+        """
         weight = None if weight is None else weight / weight.mean()
         parts = list[Part]()
         if isinstance(X, EncodedRows) and full is not None:

@@ -102,7 +102,8 @@ class UsualValues:
     def of(cls, model: Any) -> Self | None:
         """Learn from the training rows of a `KernelModel`.
 
-        None where it has none (precomputed kernels), and with more than 400 columns.
+        None where it has none (precomputed kernels), and with more than 400 columns. Rows of less
+        than a tenth of the largest weight are left out.
 
         Parameters
         ----------

@@ -586,7 +586,7 @@ class Judge(OutlierMixin, BaseEstimator):
         return np.where(verdicts.why.flagged, -1, 1)
 
     def p_values(self, X: Any) -> Array:
-        """P-value of each row, of shape (m,)."""
+        """P-value of each row, of shape (m,): small where unusual; NaN where not judged."""
         return self.verdicts(X).why.p_values
 
     def rarity(self, X: Any) -> Array:

@@ -41,11 +41,11 @@ class Stack(ABC):
 
         Parameters
         ----------
-        V : array of shape (n, k)
+        V : array of shape (n,) or (n, k)
 
         Returns
         -------
-        array of shape (J, n, k)
+        array of shape (J, m) or (J, m, k)
         """
 
     @abstractmethod

@@ -66,7 +66,7 @@ class EncodedRows(np.ndarray):
 
     @classmethod
     def of(cls, X: Array, cells: Array, encoder: Encoder | None, views: Any = None) -> EncodedRows:
-        """An array with its cells."""
+        """Rows X (m, d) with the cells (m, C) and the encoder that they come from, not copied."""
         out = np.asarray(X).view(cls)
         out.cells, out.encoder, out.table_views = cells, encoder, views
         return out

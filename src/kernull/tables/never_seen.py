@@ -41,7 +41,7 @@ class NeverSeen:
     extrapolates = False
 
     def fit(self, cells: Array, full: NeverSeenFit | None = None) -> NeverSeenFit:
-        """Note the values of each column; ``full`` is the fit to all rows, whose q is taken."""
+        """Note the values of each column of cells (n, C), with q of ``full`` where it is passed."""
         values, looked_at = _values(cells)
         n, surprise = len(cells), np.zeros(values.shape[1])
         column, value = [np.zeros(0, dtype=np.intp)], [np.zeros(0)]

@@ -522,14 +522,16 @@ def joined(
 
 
 def check_size(name: str, X: Array, columns: Indices) -> None:
-    """Refuse values whose squares are no numbers, or all zero: distances would be lost.
+    """Refuse a view whose largest value, unless zero, has a square that overflows or vanishes.
 
     Parameters
     ----------
     name : str
+        Of the view, for the message.
     X : array of shape (n, d)
-    columns : integer array
-        Columns of the view.
+        Rows of this view alone.
+    columns : integer array of shape (d,)
+        Where its columns lie in the whole table, for the message.
     """
     largest = float(np.abs(X).max(initial=0.0))
     if 1.0 / LARGEST <= largest <= LARGEST or not largest:

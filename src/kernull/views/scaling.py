@@ -153,7 +153,7 @@ class Standard(UnseenScaling):
     scale_: Annotated[Array, Shape("_d"), Range(POSITIVE, 2 * LARGEST)]
 
     def transform(self, X: Array) -> Array:
-        """Map rows; what is too far to be squared is brought nearer."""
+        """Standardise rows, (m, d) to (m, d), clipped where squares would overflow."""
         with np.errstate(over="ignore"):
             Z = np.clip((X - self.mean_) / self.scale_, -LARGEST, LARGEST)
         return self._with_unseen(Z, X)
@@ -212,7 +212,7 @@ class Whiten(Checked, Standard):
         return "gains that turn directions round" if turned else None
 
     def transform(self, X: Array) -> Array:
-        """Map rows; what is too far to be squared is brought nearer."""
+        """Standardise, then decorrelate rows, (m, d) to (m, d)."""
         Z = super().transform(X)
         along = Z @ self.directions_ * self.gains_
         out = self.base_gain_ * Z + along @ self.directions_.T
