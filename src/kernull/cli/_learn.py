@@ -70,8 +70,8 @@ def fit(
         if suspects := summary.get("suspects"):
             shown, more = ", ".join(map(str, suspects[:12])), len(suspects) - 12
             shown += f" and {more:,} more, which --json lists" * (more > 0)
-            said = " and hardly count" * (judge.model_.contamination is not None)
-            note(f"Rows that stand out{said}, {len(suspects):,}: {shown}.", quiet)
+            weighed = " and hardly count" * (judge.model_.contamination is not None)
+            note(f"Rows that stand out{weighed}, {len(suspects):,}: {shown}.", quiet)
         note(f"Saved {out}. Next: kernull score {out} NEW.csv -o scores.csv", quiet)
 
 

@@ -410,7 +410,7 @@ class LeftOut:
     def held_out(cls, scores: Array, weight: Array | None, **parts: Array | None) -> LeftOut:
         """Scores of rows held out.
 
-        Less the rounding by which a row's score may differ with the rows it is scored beside.
+        Less the rounding by which a row's score may differ with the rows that are scored with it.
         """
         scores = scores - SLACK * np.abs(scores).max(initial=0.0)
         return cls(scores, weight, **parts, smooth=False)

@@ -277,16 +277,16 @@ def warn_of_views(rule: EvidenceRule, views: Sequence[str]) -> None:
     if len(names) < 2:
         return
     share = np.bincount(view, rule.weights) / rule.weights.sum()
-    found = []
+    remarks = []
     for v, name in enumerate(names.tolist()):
         if share[v] > max(MOST_SHARE, TIMES_EQUAL / len(names)):
-            found.append(f"view {name!r} takes {100 * share[v]:.0f}% of the weight")
+            remarks.append(f"view {name!r} takes {100 * share[v]:.0f}% of the weight")
         kinds = _different_rows(rule.scores, name)
         if len(rule.left_out) >= 2 * FEWEST_VALUES and kinds < FEWEST_VALUES:
-            found.append(f"view {name!r} has {kinds} different rows only")
-    if found:
+            remarks.append(f"view {name!r} has {kinds} different rows only")
+    if remarks:
         warn(
-            f"views: {'; '.join(found)}. A view of noise, or one that hardly varies, looks like "
+            f"views: {'; '.join(remarks)}. A view of noise, or one that hardly varies, looks like "
             "this: compare with a model without it.",
             DominantViewWarning,
             stacklevel=2,
@@ -387,11 +387,11 @@ def warn_of_suspects(rows: TableRows, weight: Array | None) -> Indices:
     others = Z[:NEIGHBOURS]
     k = min(int(np.ceil(SUSPECT_SHARE * len(others))), len(others) - 1)
     distances = np.partition(cdist(Z, others), k, axis=1)[:, k]
-    found = np.sort(present[stand_apart(distances, 2 * SUSPECT_SHARE)])
-    if len(found):
-        share = np.ceil(100 * len(found) / len(present)) / 100
+    apart = np.sort(present[stand_apart(distances, 2 * SUSPECT_SHARE)])
+    if len(apart):
+        share = np.ceil(100 * len(apart) / len(present)) / 100
         fact = (
-            f"X: {len(found):,} of {len(present):,} rows stand apart from all others, and are "
+            f"X: {len(apart):,} of {len(present):,} rows stand apart from all others, and are "
             "learned from as normal rows: others like them may not be flagged."
         )
         do = "Look at them; if they are not normal, drop them and fit again, or"
@@ -403,4 +403,4 @@ def warn_of_suspects(rows: TableRows, weight: Array | None) -> Indices:
             ),
             stacklevel=4,
         )
-    return found
+    return apart

@@ -84,7 +84,7 @@ def suspects(scores: Array, contamination: float) -> Indices:
     return np.sort(np.argsort(scores, kind="stable")[:count])
 
 
-def beyond_tail(scores: Array, found: Indices) -> Mask:
+def beyond_tail(scores: Array, positions: Indices) -> Mask:
     r"""Which of the k suspects lie below the other rows by more than the tail of these explains.
 
     If all rows were normal, suspects would continue the tail of the others: where that is
@@ -97,7 +97,7 @@ def beyond_tail(scores: Array, found: Indices) -> Mask:
     Parameters
     ----------
     scores : array of shape (n,)
-    found : integer array of shape (k,)
+    positions : integer array of shape (k,)
         The suspects, lowest score first.
 
     Returns
@@ -112,7 +112,7 @@ def beyond_tail(scores: Array, found: Indices) -> Mask:
     >>> beyond_tail(np.exp(scores), np.arange(4))
     array([ True,  True, False, False])
     """
-    k, others, low = len(found), np.sort(np.delete(scores, found)), scores[found]
+    k, others, low = len(positions), np.sort(np.delete(scores, positions)), scores[positions]
     first = k + min(max(k, FEWEST_OUTSIDE), len(others) // 4)  # rows up to where the tail begins
     last = first + min(first, len(others) // 2)
     if not k < first < last:
@@ -130,7 +130,7 @@ def beyond_tail(scores: Array, found: Indices) -> Mask:
 def learn_contaminated(
     method: Method, rows: Rows, weight: Array | None, settings: Settings, contamination: Any
 ) -> tuple[Fitted, Indices]:
-    """Fit a model to rows a share of which may be outliers; see `learn`. With the rows so found.
+    """A model of rows, a share of which may be outliers, and the positions of these; see `learn`.
 
     Of more than 4,000 rows a random sample of so many is learned from.
 
@@ -162,18 +162,18 @@ def learn_contaminated(
     if len(present) > MOST_ROWS and settings.storage != "dense":
         counts[drawing_order(rows, given, settings.seed)[MOST_ROWS:]] = 0.0
         given = counts.copy()
-    # Whether a model of a table can flag is known, and said, in the end.
+    # Whether a model of a table can flag is known in the end, and warned of.
     later = (CannotFlagWarning,) if isinstance(rows, TableRows) else ()
     with collected(*later):
         low = suspects(learn(method, rows, given, settings).row_scores()[present], share)
-        found = present[low]
-        counts[found] *= LEAST
+        odd = present[low]
+        counts[odd] *= LEAST
         fitted = learn(method, rows, counts, settings)
-    _logger.info("contamination: %d of %d rows lost their weight: %s", len(found), rows.n, found)
+    _logger.info("contamination: %d of %d rows lost their weight: %s", len(odd), rows.n, odd)
     scores, model = fitted.row_scores(), fitted.model
     learned = np.arange(rows.n) if model.learned is None else model.learned
     # Of the suspects, those that may well be normal rows count as they came.
-    kept = ~np.isin(learned, found[beyond_tail(scores[present], low)])
+    kept = ~np.isin(learned, odd[beyond_tail(scores[present], low)])
     counted, parts = learned[kept], model.left_out
     left_out = LeftOut(
         scores[counted],
@@ -185,4 +185,4 @@ def learn_contaminated(
     if isinstance(model.kernels, TableKernels) and isinstance(model.rule, FisherRule):
         judged = model.calibration, model.false_alarm_rate
         warn_where_nothing_is_flagged(model.kernels.set, model.rule, *judged)
-    return fitted, found
+    return fitted, odd

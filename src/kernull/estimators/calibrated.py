@@ -177,7 +177,7 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         return clone(self.estimator).fit(_safe_indexing(self.rows_, rows), **passed)
 
     def _fit_fold(self, rows: Indices) -> Any:
-        """The same of the rows without a fold: what all rows are warned of is said once."""
+        """The same of the rows without a fold: warnings of all rows come once."""
         with collected(UserWarning):
             return self._fit_to(rows)
 

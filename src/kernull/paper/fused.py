@@ -308,8 +308,8 @@ class GaussianRule:
             mean[rows] = K @ self.coef
             half = solve_triangular(self.factor, K.T, lower=True, check_finite=False)
             explained[rows] = np.einsum("ij,ij->j", half, half)
-        own = fused_diagonal(self_similarity(cross, self.constant_diagonal), self.fusion)
-        variance = own + self.noise - explained
+        diagonal = fused_diagonal(self_similarity(cross, self.constant_diagonal), self.fusion)
+        variance = diagonal + self.noise - explained
         # Cancellation may leave a little less than the noise that is certainly there.
         return mean, np.maximum(variance, self.noise)
 
@@ -412,10 +412,10 @@ class PrincipalRule:
 
     def score(self, cross: Any) -> Array:
         """Scores of new rows."""
-        own = fused_diagonal(self_similarity(cross, self.constant_diagonal), self.fusion)
+        diagonal = fused_diagonal(self_similarity(cross, self.constant_diagonal), self.fusion)
         out = np.empty(len(cross))
         for rows, K in fused_blocks(cross, self.fusion):
-            out[rows] = reconstruction(K, own[rows], self.means, self.coef)
+            out[rows] = reconstruction(K, diagonal[rows], self.means, self.coef)
         return out + self.shift
 
 
@@ -433,13 +433,13 @@ def _learn_directions(
         # One less than the first count that reaches it would miss it by more than rounding.
         wanted = int(np.searchsorted(explained, wanted - 1e-12)) + 1
     m, means = min(int(wanted), len(values)), K.mean(axis=0)
-    own = float(means.mean())
+    mean = float(means.mean())
     # A row like no other lies at -(k(x, x) + mean of all entries): on another scale, the
     # threshold may fall below the lowest score.
-    shift = 0.0 if level is None else own - level
+    shift = 0.0 if level is None else mean - level
     coef, diagonal = vectors[:, :m] / np.sqrt(values[:m]), constant_diagonal(stack)
     rule = PrincipalRule(fusion, coef, means, values[:m], diagonal, shift)
-    again = partial(_learn_directions, fusion=fusion, wanted=m, level=own)
+    again = partial(_learn_directions, fusion=fusion, wanted=m, level=mean)
     return RuleFit(rule, again=KernelMethod(again))
 
 
@@ -453,11 +453,11 @@ def principal_directions(K: Array) -> tuple[Array, Array]:
     return values[real], vectors[:, real]
 
 
-def reconstruction(K: Array, own: Array, means: Array, coef: Array) -> Array:
+def reconstruction(K: Array, diagonal: Array, means: Array, coef: Array) -> Array:
     """Minus the squared distance of each row of K from the subspace of the directions."""
     level = K.mean(axis=1)
     grand = float(means.mean())
-    distance = own - 2.0 * level + grand
+    distance = diagonal - 2.0 * level + grand
     centred = K - level[:, None] - means + grand
     projections = centred @ coef
     return np.asarray(np.einsum("ij,ij->i", projections, projections) - distance)

@@ -54,8 +54,8 @@ class SupportRule:
             return np.asarray(projection - self.description[0])
         radius2, norm2 = self.description
         constant = self.constant_diagonal
-        own = weights @ self_similarity(some, None if constant is None else constant[used])
-        return np.asarray(radius2 - own + 2.0 * projection - norm2)
+        diagonal = weights @ self_similarity(some, None if constant is None else constant[used])
+        return np.asarray(radius2 - diagonal + 2.0 * projection - norm2)
 
 
 @dataclass(frozen=True)

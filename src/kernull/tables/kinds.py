@@ -30,7 +30,7 @@ MAX_CATEGORIES = 50
 LEAST_ROWS = 20
 #: Numbers that never turn back are a clock or a meter from so many different values on.
 LEAST_VALUES = 10
-#: Whole numbers of so few values may be codes, which is said.
+#: Whole numbers of so few values may be codes: the summary points to them.
 FEW_VALUES = 10
 #: Cells that decide between numbers, dates and text.
 SAMPLE_CELLS = 1000
@@ -112,7 +112,7 @@ def match_columns(patterns: Sequence[str], names: Sequence[str], argument: str) 
     >>> match_columns(["v*", "a[1]"], ["a[1]", "v1", "v2", "a1"], "kinds")
     ['a[1]', 'v1', 'v2']
     """
-    known, found = set(names), set()
+    known, matched = set(names), set()
     for pattern in patterns:
         hits = [pattern] if pattern in known else [n for n in names if fnmatchcase(n, pattern)]
         if not hits:
@@ -120,8 +120,8 @@ def match_columns(patterns: Sequence[str], names: Sequence[str], argument: str) 
                 f"{argument}: no column matches {pattern!r}{did_you_mean(pattern, names)}; the "
                 f"table has {listed(names)}."
             )
-        found.update(hits)
-    return [name for name in names if name in found]
+        matched.update(hits)
+    return [name for name in names if name in matched]
 
 
 def did_you_mean(name: str, names: Sequence[str]) -> str:
@@ -152,7 +152,7 @@ def resembling(lacking: Sequence[str], names: Sequence[str]) -> str:
 def decide_kinds(
     table: Table, names: Sequence[str], asked: Mapping[str, str], max_categories: int
 ) -> list[Column]:
-    """The kind of each of these columns; what the user ``asked`` for is taken as said."""
+    """The kind of each of these columns; what the user ``asked`` for is taken as it is."""
     bad: list[tuple[str, Mask]] = []
     columns = [_decide(table, name, asked.get(name), max_categories, bad) for name in names]
     if bad:
@@ -189,10 +189,10 @@ def _decide(
         kind = "constant"
     elif not asked and len(known) < min(LEAST_VALUES, len(values) / 2):
         kind, why = "constant", f"empty in {int(missing.sum()):,} of {len(values):,} rows"
-    found, counts = np.unique(known, return_counts=True)
-    few = kind != "identifier" and len(found) <= FEW_VALUES
+    different, counts = np.unique(known, return_counts=True)
+    few = kind != "identifier" and len(different) <= FEW_VALUES
     return Column(
-        name, kind, why, int(missing.sum()), tuple(f"{v:.9g}" for v in found) if few else (),
+        name, kind, why, int(missing.sum()), tuple(f"{v:.9g}" for v in different) if few else (),
         "whole" if (known == np.round(known)).all() else "number",
         tuple(counts.tolist()) if few else (),
     )  # fmt: skip
@@ -386,35 +386,35 @@ def _text_column(table: Table, name: str, most: int, asked: str | None) -> Colum
     cells = table.columns[name]
     texts = as_text(cells)
     filled = [text for text in texts if text is not None]
-    found, missing = Counter(filled), len(texts) - len(filled)
-    values = tuple(sorted(found))
+    tally, missing = Counter(filled), len(texts) - len(filled)
+    values = tuple(sorted(tally))
     if asked and len(values) > max(most, 2):
-        frequent = [value for value, _ in found.most_common(max(most, 2) - 1)]
-        rare = len(filled) - sum(found[value] for value in frequent)
+        frequent = [value for value, _ in tally.most_common(max(most, 2) - 1)]
+        rare = len(filled) - sum(tally[value] for value in frequent)
         why = f"as asked; {len(values) - len(frequent):,} rare values are one"
         why += f", {rare / len(filled):.0%} of the rows"
-        counts = (*(found[value] for value in frequent), rare)
+        counts = (*(tally[value] for value in frequent), rare)
         return Column(name, "category", why, missing, (*frequent, OTHERS), counts=counts)
     if len(values) <= 1:
-        said = f"always {filled[0]!r}" if filled else EMPTY
-        return Column(name, "constant", said, missing, values, counts=(len(filled),)[: len(values)])
+        why = f"always {filled[0]!r}" if filled else EMPTY
+        return Column(name, "constant", why, missing, values, counts=(len(filled),)[: len(values)])
     if not asked:
         form, differ = date_format(cells[:SAMPLE_CELLS]), f"{len(values):,} different texts"
         if form is not None:
-            said = "time of day" if form.startswith("%H") else ""
-            return Column(name, "date", said, missing, form=form)
+            why = "time of day" if form.startswith("%H") else ""
+            return Column(name, "date", why, missing, form=form)
         nearly_all = len(values) > 0.9 * len(filled)
         many = nearly_all or len(values) > most
-        if many and (said := _hidden_number(filled[:SAMPLE_CELLS])):
-            return Column(name, "left out", said, missing)
+        if many and (why := _hidden_number(filled[:SAMPLE_CELLS])):
+            return Column(name, "left out", why, missing)
         if len(filled) >= LEAST_ROWS and nearly_all:
             return Column(name, "identifier", differ, missing)
         if len(values) > most:
-            said = f"{differ}, more than {most} categories"
-            return Column(name, "identifier", said, missing)
+            why = f"{differ}, more than {most} categories"
+            return Column(name, "identifier", why, missing)
         if len(values) > FEW_VALUES and _WHOSE_NAME.search(name):
             return Column(name, "identifier", f"{WHOSE}, {len(values)} values", missing)
-    counts = tuple(found[value] for value in values)
+    counts = tuple(tally[value] for value in values)
     return Column(name, "category", "as asked" if asked else "", missing, values, counts=counts)
 
 
@@ -457,11 +457,11 @@ def summarise(columns: Sequence[Column], used: Sequence[str]) -> str:
         lines.append((kind, str(len(members)), f"{shown}{more}{out}"))
     wide = max(len(kind) for kind, _, _ in lines)
     tall = max(len(count) for _, count, _ in lines)
-    return "\n".join(f"{kind:<{wide}}  {count:>{tall}}  {said}" for kind, count, said in lines)
+    return "\n".join(f"{kind:<{wide}}  {count:>{tall}}  {text}" for kind, count, text in lines)
 
 
 def _named(column: Column) -> str:
-    said = [f"{len(column.values)} values"] if column.kind == "category" else []
-    said += [column.why] if column.why else []
-    said += [f"{column.missing:,} empty"] if column.missing else []
-    return f"{column.name} ({', '.join(said)})" if said else column.name
+    notes = [f"{len(column.values)} values"] if column.kind == "category" else []
+    notes += [column.why] if column.why else []
+    notes += [f"{column.missing:,} empty"] if column.missing else []
+    return f"{column.name} ({', '.join(notes)})" if notes else column.name

@@ -83,7 +83,7 @@ class Table:
             for row in np.flatnonzero(mask)
         )
         what = "a date" if of == "empty" else "a number"  # of numbers, only empty cells are gaps
-        said = "; ".join(self._complaint(name, row, what) for row, _, name in places[:LISTED])
+        complaints = "; ".join(self._complaint(name, row, what) for row, _, name in places[:LISTED])
         row, _, name = places[0]
         cell = str(self.columns[name][row])[:30]
         advice = {
@@ -94,10 +94,10 @@ class Table:
             "empty": "fill in what is empty, remove these rows, or use missing='impute'",
         }[of]
         if len(places) == 1:
-            return TableError(f"{self.source}: {said}; {advice}.")
+            return TableError(f"{self.source}: {complaints}; {advice}.")
         more = "" if len(places) <= LISTED else f"; and {len(places) - LISTED:,} more"
         return TableError(
-            f"{self.source}: {len(places):,} cells cannot be used: {said}{more}; {advice}."
+            f"{self.source}: {len(places):,} cells cannot be used: {complaints}{more}; {advice}."
         )
 
     def where(self, row: int) -> str:

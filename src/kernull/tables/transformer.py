@@ -177,8 +177,8 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
         self._check_parameters()
         table = as_table(X)
         if idle := table.without(self.empty):
-            said = f"{table.source}: empty: no cell is {listed(idle)}."
-            warn(said, UserWarning, stacklevel=2)
+            message = f"{table.source}: empty: no cell is {listed(idle)}."
+            warn(message, UserWarning, stacklevel=2)
         table = table.emptied(self.empty)
         if len(table) < 2:
             raise TableError(
@@ -444,8 +444,8 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
                 views[view] = [i for name in columns for i in blocks[name]]
             elif self.views != "features":
                 kinds = {c.name: c.kind for c in self.columns_}
-                said = ", ".join(f"{name!r} ({kinds[name]})" for name in names[:6])
-                raise ValueError(f"view {view!r}: none of its columns is learned from: {said}.")
+                shown = ", ".join(f"{name!r} ({kinds[name]})" for name in names[:6])
+                raise ValueError(f"view {view!r}: none of its columns is learned from: {shown}.")
         return views
 
     def view_columns(self) -> dict[str, list[str]]:
